@@ -1,0 +1,428 @@
+//! What an event carries: a JSON object, minified, that every typed reader can read. It is checked once, before it
+//! becomes part of a line, and never parsed again by the log.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+
+/// How deep arrays and objects may nest, the payload itself counted.
+pub const DEPTH_MAX: usize = 64;
+
+/// A payload: one JSON object (RFC 8259) without white space between its parts, with no lone surrogates, no key twice
+/// in an object, no number that neither a 64-bit integer nor a finite double holds, and at most [`DEPTH_MAX`] levels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload(Arc<str>);
+
+impl Payload {
+    /// Takes JSON text: white space between its parts is dropped, all else stays as it is.
+    ///
+    /// # Errors
+    /// `InvalidInput` with the byte offset and the reason.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let minified = Check::new(text).whole_object()?;
+        Ok(Self(minified.into()))
+    }
+
+    /// Takes a value that serialises to an object; the order of its fields is kept.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it does not serialise, or not to what a payload may be.
+    pub fn of(value: &impl Serialize) -> Result<Self> {
+        let text = serde_json::to_string(value).map_err(|e| {
+            Error::invalid("the payload does not serialise").field("data").caused_by(e)
+        })?;
+        Self::from_json(&text)
+    }
+
+    /// Takes text that a good checksum vouches for.
+    pub(crate) fn verified(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The JSON text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Reads it as a typed value.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is not of that shape.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_str(&self.0).map_err(|e| {
+            Error::invalid("the payload is not of the expected shape").field("data").caused_by(e)
+        })
+    }
+}
+
+impl fmt::Display for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where a payload's `content` lies that is too big for a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlobRef {
+    /// SHA-256 of the bytes, which are the JSON of `content`.
+    pub sha256: [u8; 32],
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+impl BlobRef {
+    /// The 64 lower-case hexadecimal digits of the hash.
+    #[must_use]
+    pub fn sha256_hex(&self) -> String {
+        hex(&self.sha256)
+    }
+
+    pub(super) fn read_hex(digits: &[u8]) -> Option<[u8; 32]> {
+        let mut out = [0_u8; 32];
+        let (pairs, rest) = digits.as_chunks::<2>();
+        if pairs.len() != out.len() || !rest.is_empty() {
+            return None;
+        }
+        for (to, [high, low]) in out.iter_mut().zip(pairs) {
+            let digit = |b: u8| match b {
+                b'0'..=b'9' => Some(b - b'0'),
+                b'a'..=b'f' => Some(b - b'a' + 10),
+                _ => None,
+            };
+            *to = digit(*high)? << 4 | digit(*low)?;
+        }
+        Some(out)
+    }
+}
+
+/// Lower-case hexadecimal text.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]])
+        .map(char::from)
+        .collect()
+}
+
+/// A strict reader of JSON that copies what it reads without white space. It recurses, at most [`DEPTH_MAX`] deep.
+struct Check<'a> {
+    text: &'a str,
+    at: usize,
+    out: String,
+}
+
+impl<'a> Check<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { text, at: 0, out: String::with_capacity(text.len()) }
+    }
+
+    fn whole_object(mut self) -> Result<String> {
+        self.space();
+        if self.peek() != Some(b'{') {
+            return Err(self.error("a payload is a JSON object"));
+        }
+        self.value(1)?;
+        self.space();
+        if self.at < self.text.len() {
+            return Err(self.error("there is text after the object"));
+        }
+        Ok(self.out)
+    }
+
+    fn value(&mut self, depth: usize) -> Result<()> {
+        match self.peek() {
+            Some(b'{' | b'[') if depth > DEPTH_MAX => {
+                Err(self.error(&format!("more than {DEPTH_MAX} levels")))
+            }
+            Some(b'{') => self.object(depth),
+            Some(b'[') => self.array(depth),
+            Some(b'"') => self.string().map(drop),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.word("true"),
+            Some(b'f') => self.word("false"),
+            Some(b'n') => self.word("null"),
+            Some(_) => Err(self.error("this begins no value")),
+            None => Err(self.error("the text ends inside a value")),
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<()> {
+        self.expect(b'{')?;
+        self.space();
+        let mut keys: Vec<Cow<'a, str>> = Vec::new();
+        while self.peek() != Some(b'}') {
+            if !keys.is_empty() {
+                self.expect(b',')?;
+                self.space();
+            }
+            keys.push(self.string()?);
+            self.space();
+            self.expect(b':')?;
+            self.space();
+            self.value(depth + 1)?;
+            self.space();
+        }
+        self.expect(b'}')?;
+        keys.sort_unstable();
+        match keys.array_windows().find(|[a, b]| a == b) {
+            Some([key, _]) => {
+                Err(self.error(&format!("the key {key:?} stands twice in this object")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<()> {
+        self.expect(b'[')?;
+        self.space();
+        let mut first = true;
+        while self.peek() != Some(b']') {
+            if !first {
+                self.expect(b',')?;
+                self.space();
+            }
+            first = false;
+            self.value(depth + 1)?;
+            self.space();
+        }
+        self.expect(b']')
+    }
+
+    /// A string, copied as it is spelled; its meaning is returned to compare keys by.
+    fn string(&mut self) -> Result<Cow<'a, str>> {
+        if self.peek() != Some(b'"') {
+            return Err(self.error("a string is expected here"));
+        }
+        let start = self.at;
+        self.at += 1;
+        let mut meaning: Option<String> = None;
+        let mut plain = self.at;
+        loop {
+            let rest = self.text.get(self.at..).unwrap_or_default().as_bytes();
+            let Some(step) = rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..0x20)) else {
+                return Err(self.error("the text ends inside a string"));
+            };
+            self.at += step;
+            match rest.get(step) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    let meant = meaning.get_or_insert_with(String::new);
+                    meant.push_str(self.text.get(plain..self.at).unwrap_or_default());
+                    let c = self.escape()?;
+                    meaning.get_or_insert_with(String::new).push(c);
+                    plain = self.at;
+                }
+                _ => return Err(self.error("a raw control character inside a string")),
+            }
+        }
+        let tail = self.text.get(plain..self.at).unwrap_or_default();
+        self.at += 1;
+        self.out.push_str(self.text.get(start..self.at).unwrap_or_default());
+        Ok(match meaning {
+            Some(mut meant) => {
+                meant.push_str(tail);
+                Cow::Owned(meant)
+            }
+            None => Cow::Borrowed(tail),
+        })
+    }
+
+    fn escape(&mut self) -> Result<char> {
+        self.at += 1;
+        let c = match self.peek() {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode_escape(),
+            _ => return Err(self.error("an escape that JSON does not have")),
+        };
+        self.at += 1;
+        Ok(c)
+    }
+
+    /// At the `u` of an escape; a high surrogate takes the low one that must follow (RFC 8259, section 7).
+    fn unicode_escape(&mut self) -> Result<char> {
+        let first = self.hex4()?;
+        let code = match first {
+            0xD800..=0xDBFF => {
+                if self.text.get(self.at..self.at + 2) != Some("\\u") {
+                    return Err(self.error("a lone surrogate"));
+                }
+                self.at += 1;
+                let second = self.hex4()?;
+                if !(0xDC00..=0xDFFF).contains(&second) {
+                    return Err(self.error("a lone surrogate"));
+                }
+                0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00)
+            }
+            _ => first,
+        };
+        char::from_u32(code).ok_or_else(|| self.error("a lone surrogate"))
+    }
+
+    fn hex4(&mut self) -> Result<u32> {
+        let digits = self
+            .text
+            .get(self.at + 1..self.at + 5)
+            .filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+        let code = digits.and_then(|d| u32::from_str_radix(d, 16).ok());
+        let code = code.ok_or_else(|| self.error("\\u takes four hexadecimal digits"))?;
+        self.at += 5;
+        Ok(code)
+    }
+
+    fn number(&mut self) -> Result<()> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let end = rest
+            .bytes()
+            .position(|b| !matches!(b, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'))
+            .unwrap_or(rest.len());
+        let text = rest.get(..end).unwrap_or_default();
+        let fraction = text.contains(['.', 'e', 'E']);
+        let held = if fraction {
+            text.parse::<f64>().is_ok_and(f64::is_finite)
+        } else {
+            text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok()
+        };
+        if !is_json_number(text) {
+            return Err(self.error("this is no JSON number"));
+        }
+        if !held {
+            return Err(self.error("no 64-bit integer and no finite double holds this number"));
+        }
+        self.out.push_str(text);
+        self.at += end;
+        Ok(())
+    }
+
+    fn word(&mut self, word: &str) -> Result<()> {
+        if !self.text.get(self.at..).unwrap_or_default().starts_with(word) {
+            return Err(self.error("this begins no value"));
+        }
+        self.out.push_str(word);
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<()> {
+        if self.peek() != Some(byte) {
+            return Err(self.error(&format!("{:?} is expected here", char::from(byte))));
+        }
+        self.out.push(char::from(byte));
+        self.at += 1;
+        Ok(())
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn error(&self, message: &str) -> Error {
+        Error::invalid(message).field("data").offset(self.at as u64)
+    }
+}
+
+/// The grammar of numbers (RFC 8259, section 6).
+fn is_json_number(text: &str) -> bool {
+    fn digits(text: &str) -> Option<&str> {
+        let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
+        (rest.len() < text.len()).then_some(rest)
+    }
+    let text = text.strip_prefix('-').unwrap_or(text);
+    let whole = match text.strip_prefix('0') {
+        Some(rest) => Some(rest),
+        None => digits(text),
+    };
+    let fraction = whole.and_then(|rest| match rest.strip_prefix('.') {
+        Some(rest) => digits(rest),
+        None => Some(rest),
+    });
+    fraction.is_some_and(|rest| match rest.strip_prefix(['e', 'E']) {
+        Some(rest) => digits(rest.strip_prefix(['+', '-']).unwrap_or(rest)) == Some(""),
+        None => rest.is_empty(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: std::result::Result<&str, &str>) {
+        let got = Payload::from_json(text);
+        match (&got, expect) {
+            (Ok(payload), Ok(minified)) => assert_eq!(payload.as_str(), minified),
+            (Err(error), Err(message)) => assert!(error.to_string().contains(message), "{error}"),
+            _ => panic!("{text}: {got:?}"),
+        }
+    }
+
+    /// What is taken, and how it is spelled afterwards.
+    #[test]
+    fn taken() {
+        check("{}", Ok("{}"));
+        check(
+            " { \"a\" : [ 1 , -0.5e+3 , null ] ,\n\"b\":{} } ",
+            Ok(r#"{"a":[1,-0.5e+3,null],"b":{}}"#),
+        );
+        check(
+            r#"{"a b":" x  y ","c":"\u00e9\ud83d\ude00"}"#,
+            Ok(r#"{"a b":" x  y ","c":"\u00e9\ud83d\ude00"}"#),
+        );
+        check("{\"line\":\"\u{2028}\"}", Ok("{\"line\":\"\u{2028}\"}"));
+        check(
+            r#"{"n":18446744073709551615,"m":-9223372036854775808}"#,
+            Ok(r#"{"n":18446744073709551615,"m":-9223372036854775808}"#),
+        );
+        check(r#"{"a":{"x":1},"b":{"x":1}}"#, Ok(r#"{"a":{"x":1},"b":{"x":1}}"#));
+    }
+
+    /// What some reader of JSON would take and another would not.
+    #[test]
+    fn refused() {
+        check("[]", Err("a payload is a JSON object"));
+        check("{} {}", Err("text after"));
+        check(r#"{"a":"\ud83d"}"#, Err("lone surrogate"));
+        check(r#"{"a":"\ude00"}"#, Err("lone surrogate"));
+        check(r#"{"a":"\ud83dx"}"#, Err("lone surrogate"));
+        check(r#"{"a":1,"\u0061":2}"#, Err("stands twice"));
+        check(r#"{"a":1e999}"#, Err("no finite double"));
+        check(r#"{"a":18446744073709551616}"#, Err("no 64-bit integer"));
+        check(r#"{"a":01}"#, Err("no JSON number"));
+        check(r#"{"a":1.}"#, Err("no JSON number"));
+        check("{\"a\":\"x\ny\"}", Err("control character"));
+        check(r#"{"a":1,}"#, Err("a string is expected"));
+        check(r#"{"a":[1,]}"#, Err("begins no value"));
+        check(r#"{"a""#, Err("is expected"));
+        check("", Err("a payload is a JSON object"));
+        check("\u{feff}{}", Err("a payload is a JSON object"));
+        check(r#"{"a":"\u12"}"#, Err("four hexadecimal"));
+    }
+
+    /// 64 levels are taken and 65 are not.
+    #[test]
+    fn depth() {
+        let nested = |n: usize| format!("{{\"a\":{}{}}}", "[".repeat(n - 1), "]".repeat(n - 1));
+        assert!(Payload::from_json(&nested(DEPTH_MAX)).is_ok());
+        assert!(Payload::from_json(&nested(DEPTH_MAX + 1)).is_err());
+        assert!(Payload::from_json(&nested(100_000)).is_err());
+    }
+}

@@ -1,0 +1,10 @@
+//! annals: an append-only, checksummed event log in plain JSON lines, and what is folded from it.
+
+pub mod clock;
+pub mod error;
+pub mod format;
+pub mod id;
+pub mod storage;
+pub mod store;
+
+pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,190 @@
+//! The real disk: every call forwards to the operating system.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Access, File, FileId, Mapping, Sharing, Stat, Storage, map};
+
+/// A folder of the file system.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    root: PathBuf,
+}
+
+impl Disk {
+    /// The folder at `root`; nothing is made or looked at yet.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        if name.is_empty() { self.root.clone() } else { self.root.join(name) }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+impl Storage for Disk {
+    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn File>> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).mode(0o600);
+        match access {
+            Access::Read => &mut options,
+            Access::Write => options.write(true),
+            Access::WriteOrCreate => options.write(true).create(true),
+            Access::CreateNew => options.write(true).create_new(true),
+        };
+        let file = retry(|| options.open(self.path(name)))?;
+        Ok(Arc::new(DiskFile { file }))
+    }
+
+    fn stat(&self, name: &str) -> io::Result<Stat> {
+        let found = fs::metadata(self.path(name))?;
+        Ok(Stat { id: id_of(&found), len: found.len() })
+    }
+
+    fn list(&self, dir: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.path(dir))? {
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn create_dir(&self, dir: &str) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(self.path(dir))
+    }
+
+    fn sync_dir(&self, dir: &str) -> io::Result<()> {
+        fs::File::open(self.path(dir))?.sync_all()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path(from), self.path(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path(name))
+    }
+
+    fn make_read_only(&self, name: &str) -> io::Result<()> {
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o400))
+    }
+
+    fn sharing(&self) -> Sharing {
+        network_name(&self.root).map_or(Sharing::Local, |name| Sharing::Network(name.into()))
+    }
+
+    fn display(&self, name: &str) -> PathBuf {
+        self.path(name)
+    }
+
+    fn real_path(&self, dir: &str) -> Option<PathBuf> {
+        Some(self.path(dir))
+    }
+}
+
+#[derive(Debug)]
+struct DiskFile {
+    file: fs::File,
+}
+
+impl File for DiskFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        retry(|| self.file.read_at(buf, offset))
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        retry(|| self.file.write_at(bytes, offset))
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn id(&self) -> io::Result<FileId> {
+        Ok(id_of(&self.file.metadata()?))
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        retry(|| self.file.set_len(len))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn map(&self) -> io::Result<Mapping> {
+        map::map(&self.file)
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        retry(|| self.file.lock())
+    }
+
+    fn try_lock(&self) -> io::Result<()> {
+        retry(|| self.file.try_lock().map_err(io::Error::from))
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.file.unlock()
+    }
+
+    fn lock_holder(&self) -> Option<String> {
+        holder(&fs::read_to_string("/proc/locks").ok()?, &self.file.metadata().ok()?)
+    }
+}
+
+fn id_of(found: &fs::Metadata) -> FileId {
+    FileId { device: found.dev(), inode: found.ino() }
+}
+
+/// A signal that interrupts a call is no answer.
+fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Finds in the text of `/proc/locks` (see proc(5)) who holds a flock on the file.
+fn holder(locks: &str, file: &fs::Metadata) -> Option<String> {
+    let inode = file.ino().to_string();
+    let pid = locks.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let (kind, _, mode) = (words.next()?, words.next()?, words.next()?);
+        let (pid, place) = (words.next()?, words.next()?);
+        let same = kind == "FLOCK" && mode == "WRITE" && place.rsplit(':').next()? == inode;
+        same.then(|| pid.to_owned())
+    })?;
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Some(format!("process {pid} ({})", name.trim()))
+}
+
+/// The name of the network file system that holds `root`, or its nearest folder that exists.
+fn network_name(root: &Path) -> Option<&'static str> {
+    let kind = root.ancestors().find_map(|dir| rustix::fs::statfs(dir).ok())?.f_type;
+    // Magic numbers from linux/magic.h and from the file systems' own sources.
+    match u32::try_from(kind).ok()? {
+        0x6969 => Some("nfs"),
+        0xFE53_4D42 => Some("smb2"),
+        0xFF53_4D42 => Some("cifs"),
+        0x517B => Some("smb"),
+        0x0102_1997 => Some("9p"),
+        0x5346_414F => Some("afs"),
+        0x00C3_6400 => Some("ceph"),
+        0x7375_7245 => Some("coda"),
+        0x0BD0_0BD0 => Some("lustre"),
+        0x0116_1970 => Some("gfs2"),
+        0x7461_636F => Some("ocfs2"),
+        _ => None,
+    }
+}

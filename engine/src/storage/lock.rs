@@ -1,0 +1,40 @@
+//! Locks as guards. The lock is the kernel's: it goes with the process, and nothing here steals one.
+
+use std::io;
+use std::time::Duration;
+
+use super::File;
+
+/// A lock that is held until this value is dropped.
+#[derive(Debug)]
+pub struct Locked<'a> {
+    file: &'a dyn File,
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        // The descriptor is open and locked, so the call cannot fail in a way that matters: the lock ends with the
+        // descriptor at the latest.
+        let _ = self.file.unlock();
+    }
+}
+
+/// A wait for a lock that has grown long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockWait {
+    /// The lock file's name in the store.
+    pub name: String,
+    /// How long it has lasted.
+    pub waited: Duration,
+    /// Who holds it, as far as the system tells.
+    pub holder: Option<String>,
+}
+
+/// Takes the lock and waits for it.
+///
+/// # Errors
+/// What [`File::lock`] says.
+pub fn lock(file: &dyn File) -> io::Result<Locked<'_>> {
+    file.lock()?;
+    Ok(Locked { file })
+}

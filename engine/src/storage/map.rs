@@ -1,0 +1,38 @@
+//! The memory map of files that no longer change: the only `unsafe` of the project.
+#![expect(unsafe_code, reason = "a memory map cannot be made without it")]
+
+use std::fs;
+use std::io;
+use std::ops::Deref;
+
+/// The bytes of a whole file.
+#[derive(Debug)]
+pub enum Mapping {
+    /// Mapped by the operating system.
+    Mapped(memmap2::Mmap),
+    /// Held in memory by a storage that has no files.
+    Held(Vec<u8>),
+}
+
+impl Deref for Mapping {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Held(bytes) => bytes,
+        }
+    }
+}
+
+/// Maps a file as long as it is now; an empty one gives no mapping but no bytes.
+pub(super) fn map(file: &fs::File) -> io::Result<Mapping> {
+    if file.metadata()?.len() == 0 {
+        return Ok(Mapping::Held(Vec::new()));
+    }
+    // SAFETY: the log maps sealed segments and derived files only, which this program never writes again and keeps
+    // read-only. Another program of the same user that truncates one can fault this process; the documentation of the
+    // store says so, and no safe call can rule it out.
+    let map = unsafe { memmap2::Mmap::map(file)? };
+    Ok(Mapping::Mapped(map))
+}
