@@ -74,7 +74,13 @@ impl Record {
     #[must_use]
     pub fn to_line(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.data.as_str().len() + 512);
-        let fields = Fields {
+        format::encode(&self.fields(), &mut out);
+        out
+    }
+
+    /// What its line says.
+    pub(crate) fn fields(&self) -> Fields<'_> {
+        Fields {
             seq: self.seq,
             time: self.time,
             durable: self.durable,
@@ -88,9 +94,7 @@ impl Record {
             flow: self.flow,
             blob: self.blob,
             data: self.data.as_str(),
-        };
-        format::encode(&fields, &mut out);
-        out
+        }
     }
 
     /// The cursor that stands after this record.
