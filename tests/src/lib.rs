@@ -1,1 +1,3 @@
 //! Support of the whole-product tests.
+
+pub mod conformance;

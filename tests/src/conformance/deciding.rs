@@ -1,0 +1,147 @@
+//! Decisions under the append lock: the fold has seen everything, and nothing comes between it and the append.
+
+use std::sync::Arc;
+use std::thread;
+
+use annals_engine::clock::{ManualClock, Timestamp};
+use annals_engine::id::EventId;
+use annals_engine::store::{
+    Append, Cursor, Decider, Durability, EventStore, Expected, Item, MemoryStore, NewEvent,
+};
+use annals_engine::{Error, ErrorKind, Result};
+
+use super::{Subject, event, own, stream, version};
+
+/// A fold that counts the events of one stream and decides with a given rule.
+pub(super) struct Counter<F> {
+    on: &'static str,
+    seen: Option<Cursor>,
+    count: u64,
+    applied: u64,
+    restarts: u64,
+    rule: F,
+}
+
+impl<F: FnMut(u64, Timestamp) -> Result<Append>> Counter<F> {
+    pub(super) fn new(on: &'static str, rule: F) -> Self {
+        Self { on, seen: None, count: 0, applied: 0, restarts: 0, rule }
+    }
+}
+
+impl<F: FnMut(u64, Timestamp) -> Result<Append>> Decider for Counter<F> {
+    fn seen(&self) -> Option<Cursor> {
+        self.seen
+    }
+
+    fn apply(&mut self, item: &Item, cursor: &Cursor) {
+        if let Some(record) = own(item.clone()) {
+            self.applied += 1;
+            self.count += u64::from(record.stream.as_str() == self.on);
+        }
+        self.seen = Some(*cursor);
+    }
+
+    fn restart(&mut self) {
+        (self.seen, self.count, self.applied) = (None, 0, 0);
+        self.restarts += 1;
+    }
+
+    fn decide(&mut self, now: Timestamp) -> Result<Append> {
+        (self.rule)(self.count, now)
+    }
+}
+
+/// The event that makes a count one higher.
+pub(super) fn next_count(count: u64, now: Timestamp) -> Result<Append> {
+    Ok(Append::new(vec![event(EventId::new(now), "counter", count + 1)]))
+}
+
+/// A fold that has seen nothing is fed everything, one that was used before only the rest.
+pub fn sees_everything_first(subject: &Subject) {
+    subject.put("counter", 1);
+    subject.put("other", 2);
+    let mut counter = Counter::new("counter", next_count);
+    subject.store.append_deciding(&mut counter, Durability::Synced).unwrap();
+    assert_eq!((counter.count, counter.applied), (1, 2));
+    subject.put("counter", 3);
+    subject.store.append_deciding(&mut counter, Durability::Buffered).unwrap();
+    assert_eq!((counter.count, counter.applied, counter.restarts), (3, 4, 0));
+    assert_eq!(subject.store.head(&stream("counter")).unwrap(), version(4));
+}
+
+/// Threads raise one counter by decisions: no raise is lost, each event carries the next number.
+pub fn counts_without_loss(subject: &Subject) {
+    let raise = || {
+        let mut counter = Counter::new("counter", next_count);
+        for _ in 0..25 {
+            subject.store.append_deciding(&mut counter, Durability::Synced).unwrap();
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(raise);
+        }
+    });
+    let counted: Vec<_> = subject.events().into_iter().map(|record| record.data).collect();
+    assert_eq!(counted, (1..=150).map(super::data).collect::<Vec<_>>());
+}
+
+/// A refusal is handed to the caller as it was made, and nothing is written.
+pub fn refusals(subject: &Subject) {
+    subject.put("counter", 1);
+    let before = subject.events();
+    let mut counter = Counter::new("counter", |count, _| {
+        Err(Error::new(ErrorKind::Refused, format!("{count} is enough")).field("count"))
+    });
+    let refused = subject.store.append_deciding(&mut counter, Durability::Synced).unwrap_err();
+    assert_eq!((refused.kind(), refused.message()), (&ErrorKind::Refused, "1 is enough"));
+    assert_eq!(refused.place().field.as_deref(), Some("count"));
+    assert_eq!(subject.events(), before);
+    subject.put("counter", 2);
+}
+
+/// To decide to append nothing is no error.
+pub fn deciding_nothing(subject: &Subject) {
+    subject.put("counter", 1);
+    let mut counter = Counter::new("counter", |_, _| Ok(Append::new(Vec::new())));
+    let appended = subject.store.append_deciding(&mut counter, Durability::Synced).unwrap();
+    assert!(appended.positions.is_empty() && !appended.repeated);
+    assert_eq!((counter.count, subject.events().len()), (1, 1));
+}
+
+/// A fold that was fed from another history forgets it and is fed from the start.
+pub fn foreign_folds_begin_again(subject: &Subject) {
+    let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_790_000_000_000)));
+    let other = MemoryStore::new(clock);
+    let mut counter = Counter::new("counter", next_count);
+    for _ in 0..3 {
+        other.append_deciding(&mut counter, Durability::Synced).unwrap();
+    }
+    assert_eq!(counter.count, 2);
+    subject.put("counter", 1);
+    let appended = subject.store.append_deciding(&mut counter, Durability::Synced).unwrap();
+    assert_eq!((counter.restarts, counter.count), (1, 1));
+    assert_eq!(appended.positions[0].version, version(2));
+}
+
+/// What a decision expects is checked like any expectation.
+pub fn decided_conflicts(subject: &Subject) {
+    subject.put("policy", 1);
+    let mut counter = Counter::new("counter", |count, now| {
+        Ok(next_count(count, now)?.expecting(stream("policy"), Expected::NoStream))
+    });
+    let error = subject.store.append_deciding(&mut counter, Durability::Synced).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Conflict { .. }), "{error}");
+    assert_eq!(subject.events().len(), 1);
+}
+
+/// A decision for events that are in the log already gives their first positions.
+pub fn decided_repeats(subject: &Subject) {
+    let once = NewEvent { ..event(EventId::derived("key", "test", "once"), "counter", 1) };
+    let mut counter = Counter::new("counter", |_, _| Ok(Append::new(vec![once.clone()])));
+    let first = subject.store.append_deciding(&mut counter, Durability::Synced).unwrap();
+    let again = subject.store.append_deciding(&mut counter, Durability::Synced).unwrap();
+    assert_eq!((first.repeated, again.repeated), (false, true));
+    assert_eq!(first.positions, again.positions);
+    assert_eq!(subject.events().len(), 1);
+}
