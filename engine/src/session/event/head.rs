@@ -1,0 +1,132 @@
+//! Cheap readers: what a fold needs of a payload, borrowed, without its bulky part. Everything that reads a payload
+//! only in part does so here.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer};
+
+use crate::clock::Timestamp;
+use crate::format::Payload;
+use crate::store::Record;
+
+use super::turn::{Ingress, Provenance, Role, Tokens};
+
+/// The head of a turn: everything but source and content.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnHead<'a> {
+    /// When it happened, if elsewhere or earlier.
+    pub at: Option<Timestamp>,
+    /// The part that it belongs to.
+    #[serde(borrow)]
+    pub session_id: Text<'a>,
+    /// Whose turn it is.
+    pub role: Role,
+    /// The door that it came through.
+    pub from: Ingress,
+    /// The run that produced it.
+    #[serde(borrow)]
+    pub run_id: Option<Text<'a>>,
+    /// The message that it is a piece of.
+    #[serde(borrow)]
+    pub message_id: Option<Text<'a>>,
+    /// The tool calls that it opens.
+    #[serde(borrow, default)]
+    pub calls: Vec<Text<'a>>,
+    /// The tool call that it answers.
+    #[serde(borrow)]
+    pub call_id: Option<Text<'a>>,
+    /// The tool that it answers for.
+    #[serde(borrow)]
+    pub tool_name: Option<Text<'a>>,
+    /// Whether the tool failed.
+    pub is_error: Option<bool>,
+    /// The silent token that it consists of.
+    #[serde(borrow)]
+    pub silent: Option<Text<'a>>,
+    /// The model that produced it.
+    #[serde(borrow)]
+    pub model: Option<Text<'a>>,
+    /// Tokens used.
+    pub tokens: Option<Tokens>,
+    /// What it cost, in millionths of a dollar.
+    pub cost_micros: Option<u64>,
+    /// Where it came from.
+    pub provenance: Option<Provenance>,
+}
+
+impl<'a> TurnHead<'a> {
+    /// Reads the head of a turn; `None` when the payload is none of a turn known here.
+    #[must_use]
+    pub fn read(payload: &'a Payload) -> Option<Self> {
+        read(payload)
+    }
+}
+
+/// When what the record tells happened: `at` where it has one, else when it was appended.
+#[must_use]
+pub fn happened_at(record: &Record) -> Timestamp {
+    #[derive(Deserialize)]
+    struct Head {
+        at: Option<Timestamp>,
+    }
+    const AT: &str = "{\"at\":\"";
+    let text = record.data.as_str();
+    let short = text.strip_prefix(AT).and_then(|rest| rest.as_bytes().get(..27));
+    match short {
+        Some(stamp) => Timestamp::from_text(stamp),
+        None if text.starts_with(super::LATER_VERSION) => {
+            serde_json::from_str::<Head>(text).ok().and_then(|head| head.at)
+        }
+        None => None,
+    }
+    .unwrap_or(record.time)
+}
+
+fn read<'a, T: Deserialize<'a>>(payload: &'a Payload) -> Option<T> {
+    let text = payload.as_str();
+    if text.starts_with(super::LATER_VERSION) {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}
+
+/// Text of a payload: borrowed where JSON spells it without an escape.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Text<'a>(Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Borrowed;
+        impl<'de> Visitor<'de> for Borrowed {
+            type Value = Text<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text")
+            }
+
+            fn visit_borrowed_str<E: serde::de::Error>(
+                self,
+                text: &'de str,
+            ) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Borrowed)
+    }
+}
