@@ -2,3 +2,4 @@
 //! configuration; what it needs of these is handed in.
 
 pub mod event;
+pub mod key;
