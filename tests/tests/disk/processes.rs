@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use annals_engine::storage::{Access, Storage, lock, write_full};
+use annals_engine::storage::{Access, Storage, write_full};
 use annals_tests::disk::{Call, Effect, Loss, Pid, Rule, SimDisk, Stop, View};
 use fastrand::Rng;
 
@@ -13,9 +13,10 @@ fn append_under_lock(view: &View, letter: u8, times: usize) {
     let door = view.open("lock", Access::WriteOrCreate).unwrap();
     let file = view.open("f", Access::WriteOrCreate).unwrap();
     for _ in 0..times {
-        let _guard = lock(&*door).unwrap();
+        door.lock().unwrap();
         let end = file.size().unwrap();
         write_full(&*file, &[letter], end).unwrap();
+        door.unlock().unwrap();
     }
 }
 
@@ -136,8 +137,8 @@ fn deadlock_is_seen() {
     fn take(disk: &SimDisk, first: &'static str, second: &'static str) -> Pid {
         disk.spawn(first, move |view| {
             let files = [first, second].map(|name| view.open(name, Access::WriteOrCreate).unwrap());
-            let _first = lock(&*files[0]).unwrap();
-            let _second = lock(&*files[1]).unwrap();
+            files[0].lock().unwrap();
+            files[1].lock().unwrap();
         })
     }
     let deadlocked = |seed| {
