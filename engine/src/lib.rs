@@ -4,6 +4,7 @@ pub mod clock;
 pub mod error;
 pub mod format;
 pub mod id;
+pub mod projection;
 pub mod session;
 pub mod storage;
 pub mod store;
