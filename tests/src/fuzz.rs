@@ -1,0 +1,131 @@
+//! What must hold for any bytes at all. Each function takes bytes as they come and panics where a reader breaks its
+//! promise; the fuzz targets and the test over the committed corpus call the same ones.
+#![expect(clippy::unwrap_used, reason = "a broken promise ends the run")]
+
+use std::fmt::Debug;
+
+use annals_engine::format::scan::{Piece, Scan};
+use annals_engine::format::slot::{self, Durable, Written};
+use annals_engine::format::{self, Payload, TRAILER};
+use annals_engine::id::{EventType, StreamName};
+use annals_engine::session::event::{Event, TurnHead};
+use annals_engine::session::key::{AgentId, SessionKey};
+use annals_engine::store::Record;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A target: bytes in, nothing out.
+pub type Target = fn(&[u8]);
+
+/// Every target by the name of its corpus.
+pub const TARGETS: [(&str, Target); 6] = [
+    ("line", line),
+    ("scan", scan),
+    ("slot", slot),
+    ("payload", payload),
+    ("key", key),
+    ("event", event),
+];
+
+/// A line that is accepted is exactly what the codec writes for it. Tried as it is, and once more with a trailer that
+/// fits, so that the head is read too.
+pub fn line(bytes: &[u8]) {
+    for bytes in [bytes, &sealed(bytes)] {
+        let Ok(line) = format::decode(bytes) else { continue };
+        let mut again = Vec::new();
+        assert_eq!(format::encode(&line.fields, &mut again), line.crc);
+        assert_eq!(again, bytes);
+        let record = Record::from_line(&line).unwrap();
+        assert_eq!(record.to_line(), bytes);
+    }
+}
+
+/// The pieces of a segment cover it without a hole and without a line feed inside one.
+pub fn scan(bytes: &[u8]) {
+    let mut at = 0;
+    for (offset, len, piece) in Scan::new(bytes) {
+        assert_eq!(offset, at);
+        at += len;
+        let raw = &bytes[offset..at];
+        let feed = raw.iter().position(|byte| *byte == b'\n');
+        match piece {
+            Piece::Line(line) => assert_eq!(format::decode(raw), Ok(line)),
+            Piece::Bad(fault) => {
+                assert_eq!((format::decode(raw), feed), (Err(fault), Some(len - 1)));
+            }
+            Piece::Rest => assert_eq!((at, feed), (bytes.len(), None)),
+        }
+    }
+    assert_eq!(at, bytes.len());
+}
+
+/// A block of a lock file that is accepted says the same when it is written again, and the newest of two is one of them.
+pub fn slot(bytes: &[u8]) {
+    read_slot::<Written>(bytes);
+    read_slot::<Durable>(bytes);
+}
+
+fn read_slot<T: Serialize + DeserializeOwned + PartialEq + Debug>(bytes: &[u8]) {
+    for bytes in [bytes, &block(bytes)] {
+        if let Some((generation, value)) = slot::decode::<T>(bytes) {
+            assert_eq!(slot::decode(&slot::encode(generation, &value)), Some((generation, value)));
+        }
+        if let Some((generation, value, other)) = slot::newest::<T>(bytes) {
+            let newest = bytes.chunks(slot::BLOCK).nth([1, 0][usize::try_from(other).unwrap()]);
+            assert_eq!(slot::decode(newest.unwrap()), Some((generation, value)));
+        }
+    }
+}
+
+/// A payload that is accepted is JSON with the meaning that a general parser finds in the text, and stays as it is when
+/// it is taken again.
+pub fn payload(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(payload) = Payload::from_json(text) else { return };
+    let meaning: Value = serde_json::from_str(text).unwrap();
+    assert!(meaning.is_object());
+    assert_eq!(serde_json::from_str::<Value>(payload.as_str()).unwrap(), meaning);
+    assert_eq!(Payload::from_json(payload.as_str()).unwrap(), payload);
+    assert!(payload.as_str().bytes().all(|byte| byte >= 0x20));
+}
+
+/// A session key that is accepted is canonical: it parses to itself, names a stream, and its parts make it again.
+pub fn key(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let agent = AgentId::parse("main").unwrap();
+    let Ok(key) = SessionKey::parse(text, &agent) else { return };
+    assert_eq!(SessionKey::parse(key.as_str(), &agent).unwrap(), key);
+    assert_eq!(SessionKey::of(&key.parts()).unwrap(), key);
+    let stream = StreamName::new(key.as_str()).unwrap();
+    assert_eq!(SessionKey::of_stream(&stream), Some(key));
+}
+
+/// An event that is accepted has a payload, and reads as the same event from it. The bytes are a type, a line feed and
+/// a payload.
+pub fn event(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Some((kind, text)) = text.split_once('\n') else { return };
+    let (Ok(kind), Ok(payload)) = (EventType::new(kind), Payload::from_json(text)) else { return };
+    let Ok(event) = Event::parse(&kind, &payload) else { return };
+    let again = event.payload().unwrap();
+    assert_eq!(Event::parse(&kind, &again).unwrap(), event);
+    if let Event::Turn(turn) = &event {
+        let head = TurnHead::read(&again).unwrap();
+        assert_eq!(head.role, turn.role);
+    }
+}
+
+/// The bytes with their last 19 replaced by the trailer that belongs there.
+fn sealed(bytes: &[u8]) -> Vec<u8> {
+    let body = &bytes[..bytes.len().saturating_sub(TRAILER)];
+    [body, format!(",\"crc\":\"{}\"}}\n", format::crc32(body)).as_bytes()].concat()
+}
+
+/// The first line of the bytes as a whole block.
+fn block(bytes: &[u8]) -> Vec<u8> {
+    let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
+    let mut block = sealed(&bytes[..end]);
+    block.resize(slot::BLOCK, b' ');
+    block
+}
