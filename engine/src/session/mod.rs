@@ -2,4 +2,9 @@
 //! configuration; what it needs of these is handed in.
 
 pub mod event;
+
+pub mod index;
 pub mod key;
+
+#[cfg(test)]
+mod scene;

@@ -55,6 +55,26 @@ impl Json {
     }
 }
 
+impl Json {
+    /// The blocks of this content and then those of another, as one list; text becomes a block of text.
+    #[must_use]
+    pub fn followed_by(&self, other: &Self) -> Self {
+        let [first, second] = [self.blocks(), other.blocks()];
+        let comma = if first.is_empty() || second.is_empty() { "" } else { "," };
+        Self::from_text(format!("[{first}{comma}{second}]")).unwrap_or_else(|_| self.clone())
+    }
+
+    /// The blocks as they stand between the brackets of a list.
+    fn blocks(&self) -> String {
+        let text = self.as_str();
+        match text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            Some(blocks) => blocks.to_owned(),
+            None if text.starts_with('"') => format!("{{\"type\":\"text\",\"text\":{text}}}"),
+            None => text.to_owned(),
+        }
+    }
+}
+
 impl PartialEq for Json {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()

@@ -37,6 +37,7 @@ words! {
 
 payload! {
     /// Where a session's answers go.
+    #[derive(Default)]
     pub struct Origin {
         /// The channel.
         channel: Option<String>,

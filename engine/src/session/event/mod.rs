@@ -44,6 +44,8 @@ pub use run::{
 pub use turn::{Ingress, Provenance, Role, Source, Tokens, Turn, TurnBlocked};
 pub use watch::{Change, WatchFired, WatchState, WatchedFile};
 
+pub(crate) use define::words;
+
 use crate::error::Result;
 use crate::format::Payload;
 use crate::id::{EventId, EventType, StreamName};

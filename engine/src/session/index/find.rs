@@ -1,0 +1,105 @@
+//! From what somebody typed to the session that is meant: a key, the id of a part, or the beginning of either.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::StreamName;
+use crate::session::key::{AgentId, SessionKey};
+
+use super::Sessions;
+
+/// Which ways of naming a session are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Names {
+    /// A whole key or a whole id.
+    #[default]
+    Whole,
+    /// Also the beginning of one, of at least [`Names::PREFIX_MIN`] characters, that fits nothing else.
+    Prefix,
+}
+
+impl Names {
+    /// The shortest beginning that is looked up, in characters.
+    pub const PREFIX_MIN: usize = 4;
+}
+
+/// The session that is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its key.
+    pub key: StreamName,
+    /// The part, when it was named by its id; else its current one is meant.
+    pub part: Option<String>,
+}
+
+/// How many of several matches an error names.
+const NAMED_MAX: usize = 10;
+
+impl Sessions {
+    /// Finds a session. `current` is the agent that `main` stands for.
+    ///
+    /// # Errors
+    /// `NotFound`; `Corrupt` when all that is known of it is that it was lost; `InvalidInput` when several fit, with a
+    /// message that begins with `ambiguous` and names them.
+    pub fn find(&self, name: &str, current: &AgentId, names: Names) -> Result<Found> {
+        let key = SessionKey::parse(name, current).ok();
+        let stream = key.map(|key| key.stream().clone()).or_else(|| StreamName::new(name).ok());
+        if let Some(key) = stream.as_ref().filter(|key| self.entries.contains_key(*key)) {
+            return Ok(Found { key: key.clone(), part: None });
+        }
+        let exact = self.ids_from(name).take_while(|(id, _)| *id == name);
+        let matches: Vec<Found> = exact.map(|(id, key)| Found::part(key, id)).collect();
+        if !matches.is_empty() {
+            return one(name, matches);
+        }
+        if let Some(lost) = stream.filter(|key| self.is_damaged(key.as_str())) {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                format!("every event of the session {lost} lies in a damaged range"),
+            )
+            .hint("annals verify tells which bytes"));
+        }
+        if names == Names::Prefix && name.chars().count() >= Names::PREFIX_MIN {
+            return one(name, self.beginning(name));
+        }
+        one(name, Vec::new())
+    }
+
+    /// Everything that begins so; a part of a session that fits by its key is not named again.
+    fn beginning(&self, name: &str) -> Vec<Found> {
+        let keys: Vec<&StreamName> = self.keys_from(name).collect();
+        let parts = self.ids_from(name).filter(|(_, key)| !keys.contains(key));
+        let parts = parts.map(|(id, key)| Found::part(key, id));
+        let whole = keys.iter().map(|key| Found { key: (*key).clone(), part: None });
+        whole.chain(parts).collect()
+    }
+}
+
+impl Found {
+    fn part(key: &StreamName, id: &str) -> Self {
+        Self { key: key.clone(), part: Some(id.to_owned()) }
+    }
+}
+
+fn one(name: &str, mut matches: Vec<Found>) -> Result<Found> {
+    match matches.len() {
+        0 => Err(Error::new(ErrorKind::NotFound, format!("there is no session {name:?}"))
+            .field("sessionKey")
+            .hint("a session is named by its key, the id of one of its parts, or the beginning of either")),
+        1 => Ok(matches.remove(0)),
+        count => {
+            let mut named: Vec<String> = matches
+                .iter()
+                .take(NAMED_MAX)
+                .map(|found| match &found.part {
+                    Some(part) => format!("{part} ({})", found.key),
+                    None => found.key.to_string(),
+                })
+                .collect();
+            if count > NAMED_MAX {
+                named.push(format!("and {} more", count - NAMED_MAX));
+            }
+            Err(Error::invalid(format!("ambiguous: {name:?} fits {}", named.join(", ")))
+                .field("sessionKey")
+                .hint("give more of the name"))
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! The sessions view: scenes and the rows that must come of them.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::session::event::SessionKind;
+use crate::session::key::AgentId;
+use crate::session::scene::{START, Scene, gap};
+
+/// Compares fields of a row, as they are shown, with JSON in which single quotes stand for double ones.
+fn check(sessions: &Sessions, key: &str, expect: &str) {
+    let row = sessions.row(&StreamName::new(key).unwrap()).unwrap_or_else(|| panic!("no {key}"));
+    let row: BTreeMap<String, serde_json::Value> =
+        serde_json::from_str(&serde_json::to_string(row).unwrap()).unwrap();
+    let expect: BTreeMap<String, serde_json::Value> =
+        serde_json::from_str(&expect.replace('\'', "\"")).unwrap();
+    for (field, value) in expect {
+        assert_eq!(row.get(&field), Some(&value), "{key}: {field}");
+    }
+}
+
+fn second(n: i64) -> i64 {
+    START + n * 1_000
+}
+
+/// Goal: a session's whole life shows in its row. Method: a chat that is opened, used, patched and reset, with each
+/// field that follows.
+#[test]
+fn a_chat_and_its_row() {
+    let scene = Scene::new();
+    let more = ",'label':'desk','displayName':'परिवार','origin':{'channel':'telegram','to':'42','accountId':'a'}";
+    scene.opened("telegram:42", "s1", more);
+    check(
+        &scene.sessions(),
+        "telegram:42",
+        &format!(
+            "{{'key':'telegram:42','kind':'other','channel':'telegram','agentId':'main','sessionId':'s1','label':'desk',
+              'displayName':'परिवार','createdAt':{0},'updatedAt':{0},'status':'idle','turns':0,'parts':1,
+              'lastTo':'42','deliveryContext':{{'channel':'telegram','to':'42','accountId':'a'}},'lastHumanAt':null}}",
+            second(1)
+        ),
+    );
+    scene
+        .turn("telegram:42", "s1", "user", ",'provenance':{'sourceChannel':'matrix'}", "hello")
+        .turn("telegram:42", "s1", "assistant", ",'model':'m1','tokens':{'in':10,'out':2}", "hi")
+        .event(
+            "telegram:42",
+            "session.patched",
+            "{'sessionId':'s1','set':{'label':null,'sendPolicy':'deny','thinkingLevel':'high','x':1}}",
+        );
+    check(
+        &scene.sessions(),
+        "telegram:42",
+        &format!(
+            "{{'turns':2,'totalTokens':12,'model':'m1','lastChannel':'matrix','channel':'matrix','label':null,
+              'sendPolicy':'deny','thinkingLevel':'high','updatedAt':{},'lastHumanAt':{}}}",
+            second(3),
+            second(2)
+        ),
+    );
+    scene.event(
+        "telegram:42",
+        "session.reset",
+        "{'sessionId':'s2','previousSessionId':'s1','reason':'manual','effectiveAt':'2026-04-01T00:00:05.000000Z'}",
+    );
+    let reset = "{'sessionId':'s2','turns':0,'totalTokens':0,'parts':2,'sendPolicy':'deny'}";
+    check(&scene.sessions(), "telegram:42", reset);
+    scene.event("telegram:42", "session.resumed", "{'sessionId':'s1','previousSessionId':'s2'}");
+    let resumed = "{'sessionId':'s1','turns':2,'totalTokens':12,'parts':2,'status':'idle'}";
+    check(&scene.sessions(), "telegram:42", resumed);
+}
+
+/// Goal: what happened elsewhere or earlier counts from when it happened, and an older event never makes a session
+/// look older. Method: turns with `at`, out of order.
+#[test]
+fn at_beats_time() {
+    let scene = Scene::new();
+    scene.event("pi:1", "session.opened", "{'at':'2025-01-01T00:00:00.000000Z','sessionId':'s','kind':'other','agentId':'main','spawnDepth':0,'program':'pi','sourcePath':'a.jsonl'}");
+    for text in ["2025-01-03T00:00:00.000000Z", "2025-01-02T00:00:00.000000Z"] {
+        scene.event(
+            "pi:1",
+            "turn",
+            &format!(
+                "{{'at':'{text}','sessionId':'s','role':'user','from':'external','content':'x'}}"
+            ),
+        );
+    }
+    check(
+        &scene.sessions(),
+        "pi:1",
+        "{'createdAt':1735689600000,'updatedAt':1735862400000,'lastHumanAt':1735862400000,'transcriptPath':'a.jsonl'}",
+    );
+}
+
+/// Goal: a message that comes in pieces counts once, by its largest numbers. Method: pieces that grow, with a tool
+/// result between them, beside a message without an id.
+#[test]
+fn pieces_of_a_message_count_once() {
+    let scene = Scene::new();
+    let piece = |n: u64| format!(",'messageId':'m','tokens':{{'in':100,'out':{n}}}");
+    scene
+        .opened("cc:1", "s", "")
+        .turn("cc:1", "s", "user", "", "do it")
+        .turn("cc:1", "s", "assistant", &piece(1), "a")
+        .turn("cc:1", "s", "toolResult", ",'callId':'c'", "r")
+        .turn("cc:1", "s", "assistant", &piece(40), "b")
+        .turn("cc:1", "s", "assistant", &piece(7), "c")
+        .turn("cc:1", "s", "assistant", ",'tokens':{'in':1,'out':1}", "d");
+    check(&scene.sessions(), "cc:1", "{'turns':3,'totalTokens':142}");
+}
+
+/// Goal: the status follows the runs. Method: one run after another through its phases, the row looked at each time.
+#[test]
+fn runs_decide_the_status() {
+    let scene = Scene::new();
+    let key = "agent:main:main";
+    let status = |expect: &str| check(&scene.sessions(), key, expect);
+    scene.opened(key, "s", "").run("r1", key, "s", "");
+    status("{'status':'waiting','openRuns':1,'systemSent':false}");
+    scene.event("run:r1", "run.claimed", "{'runId':'r1','worker':'w','pid':1,'processStart':'1','bootId':'b','host':'h','leaseUntil':'2026-04-01T00:00:05.000000Z'}");
+    status("{'status':'running','startedAt':null}");
+    scene.event("run:r1", "run.started", "{'runId':'r1','command':['a'],'cwd':'/'}");
+    status(&format!("{{'status':'running','startedAt':{},'systemSent':true}}", second(4)));
+    scene.run("r2", key, "s", "").finished("r1", "ok", "");
+    status("{'status':'waiting','openRuns':1,'abortedLastRun':false}");
+    for (run, word, shown, aborted) in [
+        ("r2", "error", "failed", false),
+        ("r3", "timeout", "timeout", true),
+        ("r4", "killed", "killed", true),
+        ("r5", "lost", "interrupted", true),
+        ("r6", "interrupted", "interrupted", true),
+        ("r7", "ok", "done", false),
+    ] {
+        scene.run(run, key, "s", "").finished(run, word, "");
+        status(&format!("{{'status':'{shown}','openRuns':0,'abortedLastRun':{aborted}}}"));
+    }
+    scene.finished("r3", "ok", "").finished("r0", "killed", "");
+    status("{'status':'done','openRuns':0}");
+}
+
+/// Goal: tokens that a run reports are counted, and not again when its turns told them. Method: a run whose turn tells
+/// a part of them, and one whose turns tell none.
+#[test]
+fn tokens_of_runs() {
+    let scene = Scene::new();
+    let key = "cli:default";
+    scene
+        .opened(key, "s", "")
+        .run("r1", key, "s", "")
+        .turn(key, "s", "assistant", ",'runId':'r1','tokens':{'in':10,'out':5}", "a")
+        .finished("r1", "ok", ",'tokens':{'in':12,'out':6}");
+    check(&scene.sessions(), key, "{'totalTokens':18}");
+    scene.run("r2", key, "s", "").finished("r2", "ok", ",'tokens':{'in':1,'out':1}");
+    check(&scene.sessions(), key, "{'totalTokens':20}");
+}
+
+/// Goal: parents are known however it is told. Method: a child whose opening says it, one that is only accepted
+/// afterwards, one that is accepted before it opens.
+#[test]
+fn children_and_announces() {
+    let scene = Scene::new();
+    let child = |n: u32| format!("agent:main:subagent:{n}");
+    let accepted = |n: u32| format!("{{'runId':'r{n}','targetKey':'{}','hop':0}}", child(n));
+    scene
+        .opened("cli:default", "s", "")
+        .opened(&child(1), "c1", ",'parentKey':'cli:default'")
+        .opened(&child(2), "c2", "")
+        .event("cli:default", "spawn.accepted", &accepted(2))
+        .event("cli:default", "spawn.accepted", &accepted(3))
+        .opened(&child(3), "c3", "");
+    for n in 1..=3 {
+        check(&scene.sessions(), &child(n), "{'parentKey':'cli:default'}");
+    }
+    let announce = "{'runId':'r1','childKey':'agent:main:subagent:1'}";
+    scene.event("cli:default", "announce.requested", announce);
+    check(&scene.sessions(), "cli:default", "{'pendingAnnounces':1}");
+    scene.event("cli:default", "announce.attempted", announce);
+    check(&scene.sessions(), "cli:default", "{'pendingAnnounces':1}");
+    scene.event("cli:default", "announce.delivered", announce);
+    check(&scene.sessions(), "cli:default", "{'pendingAnnounces':0}");
+}
+
+/// Goal: the channel is told as each kind tells it. Method: one session a kind.
+#[test]
+fn channels() {
+    let scene = Scene::new();
+    scene
+        .opened("agent:main:slack:group:g", "g", ",'channel':'slack'")
+        .turn("agent:main:slack:group:g", "g", "user", ",'provenance':{'sourceChannel':'cli'}", "x")
+        .opened("cron:j", "c", ",'channel':'slack'")
+        .opened("agent:main:main", "m", "");
+    check(&scene.sessions(), "agent:main:slack:group:g", "{'channel':'slack','lastChannel':'cli'}");
+    check(&scene.sessions(), "cron:j", "{'channel':'internal'}");
+    check(&scene.sessions(), "agent:main:main", "{'channel':'unknown'}");
+}
+
+/// Goal: a list is newest first, filtered, bounded and the same each time. Method: sessions of several kinds and ages,
+/// two of one age, one archived, one reserved.
+#[test]
+fn lists() {
+    let scene = Scene::new();
+    for (key, day) in [
+        ("agent:main:main", 1),
+        ("cron:j", 4),
+        ("x:b", 3),
+        ("x:a", 3),
+        ("cli:old", 2),
+        ("global", 5),
+    ] {
+        let kind = SessionKey::of_stream(&StreamName::new(key).unwrap()).unwrap().kind_at_opening();
+        scene.event(key, "session.opened", &format!("{{'at':'2026-03-0{day}T00:00:00.000000Z','sessionId':'{key}','kind':'{kind}','agentId':'main','spawnDepth':0}}"));
+    }
+    let archived =
+        "{'sessionId':'s','reason':'manual','effectiveAt':'2026-04-01T00:00:05.000000Z'}";
+    scene.event("cli:old", "session.archived", archived);
+    let sessions = scene.sessions();
+    let list = |query: &ListQuery| {
+        let list = sessions.list(query);
+        let keys: Vec<&str> = list.rows.iter().map(|row| row.key.as_str()).collect();
+        format!("{} of {}", keys.join(" "), list.total)
+    };
+    let all = ListQuery::default();
+    assert_eq!(list(&all), "cron:j x:a x:b agent:main:main of 4");
+    assert_eq!(list(&ListQuery { limit: Some(2), ..all.clone() }), "cron:j x:a of 4");
+    assert_eq!(list(&ListQuery { archived: Archived::Only, ..all.clone() }), "cli:old of 1");
+    let with = ListQuery { archived: Archived::With, shape: Shape::ChannelChat, ..all.clone() };
+    assert_eq!(list(&with), "x:a x:b cli:old of 3");
+    let kinds = vec![SessionKind::Cron, SessionKind::Main];
+    assert_eq!(list(&ListQuery { kinds, ..ListQuery::default() }), "cron:j agent:main:main of 2");
+    let noon = Timestamp::from_text(b"2026-03-04T12:00:00.000000Z").unwrap();
+    let active = |minutes| ListQuery { active: Some((noon, minutes)), ..all.clone() };
+    assert_eq!(list(&active(36 * 60)), "cron:j x:a x:b of 3");
+    assert_eq!(list(&active(36 * 60 - 1)), "cron:j of 1");
+    assert_eq!(list(&active(u64::MAX)), "cron:j x:a x:b agent:main:main of 4");
+}
+
+/// Goal: somebody who writes again brings an archived session back. Method: a turn of the agent, then one of a person.
+#[test]
+fn archived_until_somebody_writes() {
+    let scene = Scene::new();
+    let archived =
+        "{'sessionId':'s','reason':'manual','effectiveAt':'2026-04-01T00:00:05.000000Z'}";
+    scene.opened("cli:1", "s", "").event("cli:1", "session.archived", archived);
+    scene.turn("cli:1", "s", "assistant", "", "late");
+    check(&scene.sessions(), "cli:1", "{'status':'archived'}");
+    scene.turn("cli:1", "s", "user", "", "again");
+    check(&scene.sessions(), "cli:1", "{'status':'idle'}");
+}
+
+/// Goal: damage shows at the sessions that it touched. Method: a gap that names a stream, before and after its row; a
+/// gap that names none but takes a version away; refusals before a session opens, which are no damage.
+#[test]
+fn damage_is_marked() {
+    let scene = Scene::new();
+    scene
+        .event("cli:1", "access.denied", "{'verb':'v','target':'t','reason':'r'}")
+        .opened("cli:1", "s", "")
+        .turn("cli:1", "s", "user", "", "a")
+        .turn("cli:1", "s", "user", "", "b");
+    let mut sessions = scene.sessions();
+    check(&sessions, "cli:1", "{'status':'idle'}");
+    sessions.gap(&gap(&["cli:1", "cli:lost"]));
+    check(&sessions, "cli:1", "{'status':'damaged','turns':2}");
+    assert_eq!(sessions.losses_of_unknown_streams(), 0);
+
+    let sessions = scene.sessions_without(3..=3);
+    check(&sessions, "cli:1", "{'status':'damaged','turns':1}");
+    assert_eq!(sessions.losses_of_unknown_streams(), 1);
+
+    let mut sessions = Sessions::default();
+    sessions.gap(&gap(&["cli:1"]));
+    for record in scene.records() {
+        sessions.apply(&record);
+    }
+    check(&sessions, "cli:1", "{'status':'damaged'}");
+}
+
+/// Goal: turns whose session never opened still show. Method: the opening is lost.
+#[test]
+fn a_session_without_its_opening() {
+    let scene = Scene::new();
+    scene.opened("cron:j", "s", ",'label':'x'").turn("cron:j", "s", "user", "", "a");
+    let sessions = scene.sessions_without(1..=1);
+    check(
+        &sessions,
+        "cron:j",
+        "{'kind':'cron','status':'damaged','turns':1,'sessionId':'s','agentId':''}",
+    );
+}
+
+/// Goal: a name finds the one session that is meant or says why not. Method: names against four sessions.
+#[test]
+fn names() {
+    let scene = Scene::new();
+    scene
+        .opened("agent:main:main", "0198c0de-aaaa", "")
+        .opened("telegram:1234", "0198c0de-bbbb", "")
+        .opened("telegram:1299", "5f3d2c1b", "")
+        .event("telegram:1299", "session.reset", "{'sessionId':'5f3d9999','previousSessionId':'5f3d2c1b','reason':'manual','effectiveAt':'2026-04-01T00:00:05.000000Z'}")
+        .opened("cc:1", "telegram-like", "");
+    let mut sessions = scene.sessions();
+    sessions.gap(&gap(&["cli:lost"]));
+    let check = |name: &str, names: Names, expect: &str| {
+        let got = match sessions.find(name, &AgentId::parse("main").unwrap(), names) {
+            Ok(Found { key, part: None }) => key.to_string(),
+            Ok(Found { key, part: Some(part) }) => format!("{key} {part}"),
+            Err(error) => format!("{} {}", error.kind().code(), error.message()),
+        };
+        assert_eq!(got, expect, "{name}");
+    };
+    check("main", Names::Whole, "agent:main:main");
+    check("Telegram:1234", Names::Whole, "telegram:1234");
+    check("5f3d2c1b", Names::Whole, "telegram:1299 5f3d2c1b");
+    check("0198c0de-a", Names::Whole, "not_found there is no session \"0198c0de-a\"");
+    check("0198c0de-a", Names::Prefix, "agent:main:main 0198c0de-aaaa");
+    check("telegram:123", Names::Prefix, "telegram:1234");
+    check(
+        "tele",
+        Names::Prefix,
+        "invalid_input ambiguous: \"tele\" fits telegram:1234, telegram:1299, telegram-like (cc:1)",
+    );
+    check(
+        "5f3d",
+        Names::Prefix,
+        "invalid_input ambiguous: \"5f3d\" fits 5f3d2c1b (telegram:1299), 5f3d9999 (telegram:1299)",
+    );
+    check("5f3", Names::Prefix, "not_found there is no session \"5f3\"");
+    check("", Names::Prefix, "not_found there is no session \"\"");
+    check(
+        "cli:lost",
+        Names::Prefix,
+        "corrupt every event of the session cli:lost lies in a damaged range",
+    );
+}
+
+/// Goal: the fold is total. Method: events of known types with payloads of other shapes, and types of nobody.
+#[test]
+fn odd_payloads_are_counted_and_passed_over() {
+    let scene = Scene::new();
+    scene.opened("cli:1", "s", "");
+    let mut records = scene.records();
+    let mut odd = records.remove(0);
+    let mut sessions = scene.sessions();
+    let before = sessions.row(&odd.stream).cloned();
+    for (kind, data) in [
+        ("turn", "{}"),
+        ("session.opened", "{\"sessionId\":[]}"),
+        ("run.requested", "{}"),
+        ("x.acme.note", "{\"sessionId\":1}"),
+        ("turn", "{\"v\":2}"),
+    ] {
+        odd.kind = crate::id::EventType::new(kind).unwrap();
+        odd.data = crate::format::Payload::from_json(data).unwrap();
+        odd.version = odd.version.next();
+        sessions.apply(&odd);
+    }
+    assert_eq!(sessions.passed_over(), 4);
+    assert_eq!(sessions.row(&odd.stream), before.as_ref());
+}
