@@ -2,6 +2,7 @@
 //! configuration; what it needs of these is handed in.
 
 pub mod event;
+pub mod history;
 
 pub mod index;
 pub mod key;
