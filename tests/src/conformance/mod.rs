@@ -1,5 +1,5 @@
-//! What every store must do, written against [`EventStore`] alone. [`conformance!`](crate::conformance) makes one test
-//! of each check for a store that lives in one handle, [`persistence!`](crate::persistence) those for a store that can
+//! What every store must do, written against [`EventStore`] alone. [`conformance!`](crate::conformance!) makes one test
+//! of each check for a store that lives in one handle, [`persistence!`](crate::persistence!) those for a store that can
 //! be opened again.
 //!
 //! Positions in the log are the store's own matter: a check compares the order of the events that it appended, and
