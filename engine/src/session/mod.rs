@@ -1,6 +1,7 @@
 //! The domain: what the events mean, and the views that are folded from them. It reads no clock, no file and no
 //! configuration; what it needs of these is handed in.
 
+pub mod audit;
 pub mod event;
 pub mod history;
 

@@ -64,6 +64,21 @@ impl Json {
         Self::from_text(format!("[{first}{comma}{second}]")).unwrap_or_else(|_| self.clone())
     }
 
+    /// The text of a content: a string as it is; of blocks those that hold text, one a line. Of anything else nothing.
+    #[must_use]
+    pub fn plain_text(&self) -> String {
+        #[derive(Deserialize)]
+        struct Block {
+            text: Option<String>,
+        }
+        if let Some(text) = self.read::<String>() {
+            return text;
+        }
+        let blocks = self.read::<Vec<Json>>().unwrap_or_default();
+        let texts = blocks.iter().filter_map(|block| block.read::<Block>()?.text);
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
     /// The blocks as they stand between the brackets of a list.
     fn blocks(&self) -> String {
         let text = self.as_str();

@@ -47,6 +47,7 @@ payload! {
 
 payload! {
     /// Where a turn came from; only the ingress sets it.
+    #[derive(Default)]
     pub struct Provenance {
         /// The key of the session that sent it.
         source_session_key: Option<String>,
