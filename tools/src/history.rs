@@ -1,0 +1,79 @@
+//! `sessions_history`: what was said in a session, the newest page first.
+
+use annals_engine::id::Version;
+use annals_engine::projection::Folded;
+use annals_engine::session::history::{HistoryQuery, Message, Page, Span, ToolResults, history};
+use annals_engine::session::index::{Found, Sessions};
+use annals_engine::store::EventStore;
+use annals_engine::{Error, Result};
+
+use crate::caller::Caller;
+use crate::wire::{HistoryArgs, HistoryReply};
+
+/// How many messages there are when nobody says.
+const LIMIT: usize = 50;
+
+/// A page of a session's history as of what `sessions` has seen.
+///
+/// # Errors
+/// `NotFound` when there is no such session; `InvalidInput` when the name fits several, and for a cursor that no
+/// answer gave; `Corrupt` when all that is known of the session is that it was lost; whatever reading meets.
+pub fn sessions_history(
+    caller: &Caller,
+    store: &dyn EventStore,
+    sessions: &Folded<Sessions>,
+    args: &HistoryArgs,
+    span: Span,
+) -> Result<HistoryReply> {
+    let found = sessions.state().find(&args.session_key, &caller.agent, caller.names)?;
+    let mut query = HistoryQuery {
+        span,
+        tool_results: if args.include_tools { ToolResults::Shown } else { ToolResults::Hidden },
+        limit: args.limit.unwrap_or(LIMIT).min(caller.bounds.rows),
+        before: args.cursor.as_deref().map(version).transpose()?,
+    };
+    let mut page = history(store, sessions.state(), &found, &query)?;
+    let fits = newest_within(&page.messages, caller.bounds.bytes);
+    if fits < page.messages.len() {
+        query.limit = fits;
+        page = history(store, sessions.state(), &found, &query)?;
+    }
+    Ok(reply(page, sessions, &found))
+}
+
+fn reply(page: Page, sessions: &Folded<Sessions>, found: &Found) -> HistoryReply {
+    let parts = sessions.state().parts(&found.key).into_iter();
+    let others = parts.filter(|id| page.session_id.as_deref().is_some_and(|shown| shown != *id));
+    HistoryReply {
+        session_key: page.key.to_string(),
+        other_parts: others.map(str::to_owned).collect(),
+        truncated: page.truncated(),
+        cursor: page.before.map(|version| version.to_string()),
+        session_id: page.session_id,
+        messages: page.messages,
+        total: page.total,
+        damaged: page.damaged,
+        as_of: sessions.as_of().0,
+    }
+}
+
+fn version(cursor: &str) -> Result<Version> {
+    cursor.parse().map(Version).map_err(|e| {
+        Error::invalid(format!("{cursor:?} is not a cursor"))
+            .field("cursor")
+            .hint("take the cursor as an earlier answer gave it")
+            .caused_by(e)
+    })
+}
+
+/// How many of the newest messages have at most so many bytes together; at least one.
+fn newest_within(messages: &[Message], bytes_max: usize) -> usize {
+    let mut left = bytes_max;
+    let fits = |message: &&Message| {
+        let bytes = serde_json::to_string(message).map_or(0, |text| text.len());
+        let fits = bytes <= left;
+        left = left.saturating_sub(bytes);
+        fits
+    };
+    messages.iter().rev().take_while(fits).count().max(1).min(messages.len())
+}
