@@ -7,6 +7,7 @@ pub mod history;
 
 pub mod index;
 pub mod key;
+pub mod push;
 
 #[cfg(test)]
 mod scene;

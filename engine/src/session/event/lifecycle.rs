@@ -92,6 +92,37 @@ payload! {
     }
 }
 
+impl SessionOpened {
+    /// An opening with nothing but what every session has.
+    #[must_use]
+    pub fn new(
+        session_id: impl Into<String>,
+        kind: SessionKind,
+        agent_id: impl Into<String>,
+    ) -> Self {
+        Self {
+            at: None,
+            session_id: session_id.into(),
+            kind,
+            agent_id: agent_id.into(),
+            channel: None,
+            chat_type: None,
+            chat_id: None,
+            account_id: None,
+            thread_id: None,
+            parent_key: None,
+            parent_session_id: None,
+            spawn_depth: 0,
+            sandboxed: None,
+            label: None,
+            display_name: None,
+            origin: None,
+            program: None,
+            source_path: None,
+        }
+    }
+}
+
 payload! {
     /// `session.patched`: fields of a session's row were set.
     pub struct SessionPatched {

@@ -120,6 +120,32 @@ payload! {
     }
 }
 
+impl Turn {
+    /// A turn with nothing but what every turn has.
+    #[must_use]
+    pub fn new(session_id: impl Into<String>, role: Role, from: Ingress, content: Json) -> Self {
+        Self {
+            at: None,
+            session_id: session_id.into(),
+            role,
+            from,
+            run_id: None,
+            message_id: None,
+            calls: Vec::new(),
+            call_id: None,
+            tool_name: None,
+            is_error: None,
+            silent: None,
+            model: None,
+            tokens: None,
+            cost_micros: None,
+            provenance: None,
+            source: None,
+            content: Some(content),
+        }
+    }
+}
+
 payload! {
     /// `turn.blocked`: a gate kept a turn out. Its content is not stored.
     pub struct TurnBlocked {
