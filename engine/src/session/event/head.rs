@@ -1,5 +1,9 @@
 //! Cheap readers: what a fold needs of a payload, borrowed, without its bulky part. Everything that reads a payload
 //! only in part does so here.
+//!
+//! A head that stands in the schema's own order, without an escape in its strings, is read by comparing bytes, and
+//! reading ends where the bulk begins: the payload was checked before it became part of a line. Any other head is
+//! parsed with the whole payload; both ways give the same.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +16,8 @@ use crate::clock::Timestamp;
 use crate::format::Payload;
 use crate::store::Record;
 
-use super::turn::{Ingress, Provenance, Role, Tokens};
+use super::scan::Scan;
+use super::turn::{Ingress, Role, Tokens};
 
 /// The head of a turn: everything but source and content.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -55,14 +60,83 @@ pub struct TurnHead<'a> {
     /// What it cost, in millionths of a dollar.
     pub cost_micros: Option<u64>,
     /// Where it came from.
-    pub provenance: Option<Provenance>,
+    #[serde(borrow)]
+    pub provenance: Option<ProvenanceHead<'a>>,
+}
+
+/// What a fold needs of a turn's provenance.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProvenanceHead<'a> {
+    /// The key of the session that sent it.
+    #[serde(borrow)]
+    pub source_session_key: Option<Text<'a>>,
+    /// The channel that it came over.
+    #[serde(borrow)]
+    pub source_channel: Option<Text<'a>>,
 }
 
 impl<'a> TurnHead<'a> {
     /// Reads the head of a turn; `None` when the payload is none of a turn known here.
     #[must_use]
     pub fn read(payload: &'a Payload) -> Option<Self> {
-        read(payload)
+        let text = payload.as_str();
+        if text.starts_with(super::LATER_VERSION) {
+            return None;
+        }
+        Self::scan(text).or_else(|| serde_json::from_str(text).ok())
+    }
+
+    /// Reads a head in the schema's own order; `None` for any other.
+    fn scan(text: &'a str) -> Option<Self> {
+        let mut scan = Scan::object(text)?;
+        let at = match scan.text("at")? {
+            Some(at) => Some(Timestamp::from_text(at.as_bytes())?),
+            None => None,
+        };
+        let head = Self {
+            at,
+            session_id: Text::plain(scan.text("sessionId")??),
+            role: Role::from_word(scan.text("role")??)?,
+            from: Ingress::from_word(scan.text("from")??)?,
+            run_id: scan.text("runId")?.map(Text::plain),
+            message_id: scan.text("messageId")?.map(Text::plain),
+            calls: scan.texts("calls")?.into_iter().map(Text::plain).collect(),
+            call_id: scan.text("callId")?.map(Text::plain),
+            tool_name: scan.text("toolName")?.map(Text::plain),
+            is_error: scan.flag("isError")?,
+            silent: scan.text("silent")?.map(Text::plain),
+            model: scan.text("model")?.map(Text::plain),
+            tokens: scan.inside("tokens", Tokens::scan)?,
+            cost_micros: scan.number("costMicros")?,
+            provenance: scan.inside("provenance", ProvenanceHead::scan)?,
+        };
+        (scan.is_at("source") || scan.is_at("content") || scan.is_at_end()).then_some(head)
+    }
+}
+
+impl Tokens {
+    fn scan(scan: &mut Scan<'_>) -> Option<Self> {
+        Some(Self {
+            r#in: scan.number("in")??,
+            out: scan.number("out")??,
+            cache_read: scan.number("cacheRead")?,
+            cache_write: scan.number("cacheWrite")?,
+        })
+    }
+}
+
+impl<'a> ProvenanceHead<'a> {
+    fn scan(scan: &mut Scan<'a>) -> Option<Self> {
+        let head = Self {
+            source_session_key: scan.text("sourceSessionKey")?.map(Text::plain),
+            source_channel: scan.text("sourceChannel")?.map(Text::plain),
+        };
+        scan.text("sourceTool")?;
+        scan.text("sender")?;
+        scan.text("runId")?;
+        scan.number("round")?;
+        Some(head)
     }
 }
 
@@ -86,17 +160,15 @@ pub fn happened_at(record: &Record) -> Timestamp {
     .unwrap_or(record.time)
 }
 
-fn read<'a, T: Deserialize<'a>>(payload: &'a Payload) -> Option<T> {
-    let text = payload.as_str();
-    if text.starts_with(super::LATER_VERSION) {
-        return None;
-    }
-    serde_json::from_str(text).ok()
-}
-
 /// Text of a payload: borrowed where JSON spells it without an escape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Text<'a>(Cow<'a, str>);
+
+impl<'a> Text<'a> {
+    const fn plain(text: &'a str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+}
 
 impl Deref for Text<'_> {
     type Target = str;

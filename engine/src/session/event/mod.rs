@@ -17,6 +17,7 @@ mod json;
 mod lifecycle;
 mod outbound;
 mod run;
+mod scan;
 mod turn;
 mod watch;
 
@@ -24,7 +25,7 @@ pub use exchange::{
     Attachment, Cleanup, ExchangeEnd, ExchangeEnded, Refusal, Sandbox, SendAccepted, SpawnAccepted,
     SpawnMode,
 };
-pub use head::{Text, TurnHead, happened_at};
+pub use head::{ProvenanceHead, Text, TurnHead, happened_at};
 pub use identity::{
     IMPORT_STREAM, ImportedRecord, POLICY_STREAM, firing_id, idempotency_id, import_id, run_stream,
     watch_stream,

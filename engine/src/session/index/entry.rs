@@ -47,8 +47,8 @@ pub(in crate::session) struct Part {
     pub(in crate::session) messages: Messages,
     turns: u64,
     tokens: u64,
-    /// Tokens of each message that comes in pieces.
-    pieces: HashMap<Box<str>, u64>,
+    /// Tokens of each message that has an id and may come in pieces.
+    pieces: HashMap<MessageHash, u64>,
     run_started: bool,
     source_path: Option<String>,
 }
@@ -63,7 +63,16 @@ pub(in crate::session) struct Messages {
 }
 
 /// What makes neighbouring turns pieces of one message.
-type Piece = (Box<str>, Role);
+type Piece = (MessageHash, Role);
+
+/// FNV-1a (Fowler, Noll, Vo; 64 bits) of a message's id: a view of a million turns must be small, and two ids of one
+/// part that fall together, once in 10^10 for the largest parts seen, would cost one message's numbers.
+type MessageHash = u64;
+
+fn message_hash(head: &TurnHead<'_>) -> Option<MessageHash> {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    head.message_id.as_deref().map(|id| id.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+}
 
 impl Entry {
     pub(super) fn new(key: StreamName, kind: SessionKind, at: Timestamp) -> Self {
@@ -159,7 +168,7 @@ impl Entry {
             self.human(head, at);
         }
         if let (Role::Assistant, Some(model)) = (head.role, &head.model) {
-            self.row.model = Some(model.to_string());
+            set(&mut self.row.model, model);
         }
         self.touched(at);
         let index = self.part_of(&head.session_id);
@@ -169,9 +178,9 @@ impl Entry {
     fn human(&mut self, head: &TurnHead<'_>, at: Timestamp) {
         self.archived = false;
         self.row.last_human_at = self.row.last_human_at.max(Some(at));
-        let channel = head.provenance.as_ref().and_then(|p| p.source_channel.clone());
+        let channel = head.provenance.as_ref().and_then(|p| p.source_channel.as_deref());
         if let Some(channel) = channel {
-            self.row.last_channel = Some(channel);
+            set(&mut self.row.last_channel, channel);
         }
     }
 
@@ -226,11 +235,12 @@ impl Entry {
 
     /// Brings the row up to date with everything else.
     pub(super) fn settle(&mut self) {
-        let channel = self.channel();
+        if self.row.channel != self.channel() {
+            self.row.channel = self.channel().to_owned();
+        }
         let status = self.status();
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         let row = &mut self.row;
-        row.channel = channel;
         row.status = status;
         row.open_runs = count(self.runs.len());
         row.pending_announces = count(self.announces.len());
@@ -260,7 +270,7 @@ impl Entry {
         }
     }
 
-    fn channel(&self) -> String {
+    fn channel(&self) -> &str {
         let known = match self.row.kind {
             SessionKind::Cron | SessionKind::Hook | SessionKind::Node => Some("internal"),
             SessionKind::Group => self.opened_channel.as_deref(),
@@ -268,7 +278,7 @@ impl Entry {
                 self.row.last_channel.as_deref().or(self.opened_channel.as_deref())
             }
         };
-        known.unwrap_or("unknown").to_owned()
+        known.unwrap_or("unknown")
     }
 
     fn enter(&mut self, session_id: &str) -> usize {
@@ -289,9 +299,9 @@ impl Entry {
 impl Part {
     fn turn(&mut self, head: &TurnHead<'_>, version: Version) -> u64 {
         self.span = Some((self.span.map_or(version, |(first, _)| first), version));
-        self.messages.count(head);
-        let message = head.message_id.as_deref();
-        let known = message.and_then(|id| self.pieces.get(id)).copied();
+        let message = message_hash(head);
+        self.messages.count(message, head.role);
+        let known = message.and_then(|id| self.pieces.get(&id)).copied();
         if known.is_none() && matches!(head.role, Role::User | Role::Assistant) {
             self.turns += 1;
         }
@@ -299,19 +309,26 @@ impl Part {
         let added = tokens.saturating_sub(known.unwrap_or(0));
         self.tokens = self.tokens.saturating_add(added);
         if let Some(id) = message {
-            self.pieces.insert(id.into(), tokens.max(known.unwrap_or(0)));
+            self.pieces.insert(id, tokens.max(known.unwrap_or(0)));
         }
         added
     }
 }
 
 impl Messages {
-    fn count(&mut self, head: &TurnHead<'_>) {
-        let piece = head.message_id.as_deref().map(|id| (Box::from(id), head.role));
-        if head.role != Role::ToolResult {
-            self.without_results += next(&mut self.last_without_results, piece.clone());
+    fn count(&mut self, message: Option<MessageHash>, role: Role) {
+        let piece = message.map(|id| (id, role));
+        if role != Role::ToolResult {
+            self.without_results += next(&mut self.last_without_results, piece);
         }
         self.all += next(&mut self.last, piece);
+    }
+}
+
+/// Sets a field that mostly holds the same text already.
+fn set(field: &mut Option<String>, text: &str) {
+    if field.as_deref() != Some(text) {
+        *field = Some(text.to_owned());
     }
 }
 
