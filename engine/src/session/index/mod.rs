@@ -19,7 +19,9 @@ use crate::id::{StreamName, Version};
 use crate::projection::Projection;
 use crate::store::{Damage, Record};
 
-use super::event::{Event, RunFinished, RunRequested, SpawnAccepted, TurnHead, happened_at};
+use super::event::{
+    Event, RunFinished, RunRequested, SessionKind, SpawnAccepted, TurnHead, happened_at,
+};
 use super::key::SessionKey;
 use entry::RunPhase;
 
@@ -117,32 +119,53 @@ impl Sessions {
         self.damaged.contains(stream)
     }
 
-    fn take(&mut self, record: &Record) {
+    /// Takes an event; returns whether a session of the stream has taken it.
+    fn take(&mut self, record: &Record) -> bool {
         let at = happened_at(record);
-        match record.kind.as_str() {
-            "turn" => match TurnHead::read(&record.data) {
-                Some(head) => self.turn(record, &head, at),
-                None => self.passed_over += 1,
-            },
-            "run.output" | "turn.blocked" => {}
-            _ => match Event::of(record) {
-                Ok(event) => self.event(record, event, at),
-                Err(_) => self.passed_over += 1,
-            },
+        if record.kind.as_str() == "turn" {
+            let head = TurnHead::read(&record.data);
+            self.passed_over += u64::from(head.is_none());
+            return head.is_some_and(|head| self.turn(record, &head, at));
+        }
+        if matches!(record.kind.as_str(), "run.output" | "turn.blocked") {
+            return false;
+        }
+        match Event::of(record) {
+            Ok(event) => self.session_event(record, event, at),
+            Err(_) => {
+                self.passed_over += 1;
+                false
+            }
         }
     }
 
-    fn event(&mut self, record: &Record, event: Event, at: Timestamp) {
+    fn session_event(&mut self, record: &Record, event: Event, at: Timestamp) -> bool {
         match event {
             Event::SessionOpened(e) => self.session(record, at, |entry| entry.opened(e, at)),
-            Event::SessionPatched(e) => self.session(record, at, |entry| entry.patched(&e.set)),
             Event::SessionReset(e) => {
-                self.session(record, at, |entry| entry.entered(&e.session_id, at));
+                self.session(record, at, |entry| entry.entered(&e.session_id, at))
             }
             Event::SessionResumed(e) => {
-                self.session(record, at, |entry| entry.entered(&e.session_id, at));
+                self.session(record, at, |entry| entry.entered(&e.session_id, at))
             }
-            Event::SessionArchived(_) => self.session(record, at, Entry::archived),
+            Event::SessionPatched(e) => self.row_of(record, |entry| entry.patched(&e.set)),
+            Event::SessionArchived(_) => self.row_of(record, Entry::archived),
+            Event::AnnounceRequested(e) => {
+                self.row_of(record, |entry| entry.announce_requested(&e))
+            }
+            Event::AnnounceDelivered(e)
+            | Event::AnnounceSuppressed(e)
+            | Event::AnnounceFailed(e)
+            | Event::AnnounceUnknown(e) => self.row_of(record, |entry| entry.announce_settled(&e)),
+            other => {
+                self.run_event(record, other, at);
+                false
+            }
+        }
+    }
+
+    fn run_event(&mut self, record: &Record, event: Event, at: Timestamp) {
+        match event {
             Event::RunRequested(e) => self.run_requested(e),
             Event::RunClaimed(e) => {
                 self.run(&e.run_id, |entry| entry.run(&e.run_id, RunPhase::Claimed));
@@ -150,25 +173,17 @@ impl Sessions {
             Event::RunStarted(e) => self.run(&e.run_id, |entry| entry.run_started(&e.run_id, at)),
             Event::RunFinished(e) => self.run_finished(&e, at),
             Event::SpawnAccepted(e) => self.spawned(record, &e),
-            Event::AnnounceRequested(e) => {
-                self.session(record, at, |entry| entry.announce_requested(&e));
-            }
-            Event::AnnounceDelivered(e)
-            | Event::AnnounceSuppressed(e)
-            | Event::AnnounceFailed(e)
-            | Event::AnnounceUnknown(e) => {
-                self.session(record, at, |entry| entry.announce_settled(&e));
-            }
             _ => {}
         }
     }
 
-    fn turn(&mut self, record: &Record, head: &TurnHead<'_>, at: Timestamp) {
+    fn turn(&mut self, record: &Record, head: &TurnHead<'_>, at: Timestamp) -> bool {
         let mut tokens = 0;
         self.session(record, at, |entry| tokens = entry.turn(head, record.version, at));
         if let Some(run) = head.run_id.as_deref().and_then(|id| self.runs.get_mut(id)) {
             run.tokens = run.tokens.saturating_add(tokens);
         }
+        true
     }
 
     fn run_requested(&mut self, event: RunRequested) {
@@ -200,23 +215,36 @@ impl Sessions {
     }
 
     /// Changes the session that owns the record's stream, which is made when there is none.
-    fn session(&mut self, record: &Record, at: Timestamp, change: impl FnOnce(&mut Entry)) {
-        let entry = self.entries.entry(record.stream.clone()).or_insert_with(|| {
-            self.keys.insert(record.stream.clone());
-            let kind = SessionKey::of_stream(&record.stream).map(|key| key.kind_at_opening());
-            let kind = kind.unwrap_or(super::event::SessionKind::Other);
-            let mut entry = Entry::new(record.stream.clone(), kind, at);
-            entry.damaged = self.damaged.contains(record.stream.as_str());
-            entry.version = self.rowless.remove(&record.stream).unwrap_or_default();
-            entry.row.parent_key =
-                self.spawned.remove(record.stream.as_str()).map(|parent| parent.to_string());
-            entry
-        });
+    fn session(&mut self, record: &Record, at: Timestamp, change: impl FnOnce(&mut Entry)) -> bool {
+        if !self.entries.contains_key(&record.stream) {
+            let entry = self.unseen(&record.stream, at);
+            self.entries.insert(record.stream.clone(), entry);
+        }
+        self.row_of(record, change)
+    }
+
+    fn unseen(&mut self, key: &StreamName, at: Timestamp) -> Entry {
+        self.keys.insert(key.clone());
+        let kind = SessionKey::of_stream(key).map(|key| key.kind_at_opening());
+        let mut entry = Entry::new(key.clone(), kind.unwrap_or(SessionKind::Other), at);
+        entry.damaged = self.damaged.contains(key.as_str());
+        entry.version = self.rowless.remove(key).unwrap_or_default();
+        let parent = self.spawned.remove(key.as_str());
+        entry.row.parent_key = parent.map(|parent| parent.to_string());
+        entry
+    }
+
+    /// Changes the session that owns the record's stream, if there is one.
+    fn row_of(&mut self, record: &Record, change: impl FnOnce(&mut Entry)) -> bool {
+        let Some(entry) = self.entries.get_mut(&record.stream) else { return false };
         let parts = entry.parts.len();
         change(entry);
         for part in entry.parts.iter().skip(parts) {
             self.ids.entry(part.session_id.clone()).or_default().insert(record.stream.clone());
         }
+        entry.saw(record.version);
+        entry.settle();
+        true
     }
 
     /// Changes the session that an open run works on.
@@ -231,13 +259,11 @@ impl Sessions {
 
 impl Projection for Sessions {
     fn apply(&mut self, record: &Record) {
-        self.take(record);
-        if let Some(entry) = self.entries.get_mut(&record.stream) {
-            entry.saw(record.version);
-            entry.settle();
-        } else if !record.kind.as_str().starts_with("run.")
-            && SessionKey::of_stream(&record.stream).is_some()
-        {
+        if self.take(record) || record.kind.as_str().starts_with("run.") {
+            return;
+        }
+        let others = self.row_of(record, |_| {});
+        if !others && SessionKey::of_stream(&record.stream).is_some() {
             self.rowless.insert(record.stream.clone(), record.version);
         }
     }
