@@ -259,11 +259,11 @@ impl Sessions {
 
 impl Projection for Sessions {
     fn apply(&mut self, record: &Record) {
-        if self.take(record) || record.kind.as_str().starts_with("run.") {
+        if self.take(record) || self.row_of(record, |_| {}) {
             return;
         }
-        let others = self.row_of(record, |_| {});
-        if !others && SessionKey::of_stream(&record.stream).is_some() {
+        let of_run = record.kind.as_str().starts_with("run.");
+        if !of_run && SessionKey::of_stream(&record.stream).is_some() {
             self.rowless.insert(record.stream.clone(), record.version);
         }
     }
