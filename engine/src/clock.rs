@@ -136,7 +136,7 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Who tells the time. The log asks under the append lock, so that times in the log follow its order.
-pub trait Clock: Send + Sync {
+pub trait Clock: Send + Sync + fmt::Debug {
     /// The present instant; it may jump either way.
     fn now(&self) -> Timestamp;
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::id::{Seq, Version};
 
@@ -93,16 +94,16 @@ pub struct Place {
 }
 
 /// An error of the library.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Error(Box<Parts>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Parts {
     kind: ErrorKind,
     message: String,
     place: Place,
     hint: Option<String>,
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
@@ -175,7 +176,7 @@ impl Error {
     /// Adds the cause.
     #[must_use]
     pub fn caused_by(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
-        self.0.source = Some(Box::new(source));
+        self.0.source = Some(Arc::new(source));
         self
     }
 

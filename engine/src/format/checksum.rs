@@ -15,6 +15,17 @@ pub fn crc32(bytes: &[u8]) -> Crc {
     Crc(crc32fast::hash(bytes))
 }
 
+/// The trailer of a line with this checksum.
+#[must_use]
+pub fn trailer(crc: Crc) -> [u8; TRAILER] {
+    let mut out = [0; TRAILER];
+    let parts = OPEN.iter().chain(&hex(crc)).chain(CLOSE).copied().collect::<Vec<_>>();
+    for (to, from) in out.iter_mut().zip(parts) {
+        *to = from;
+    }
+    out
+}
+
 /// Appends the trailer for everything from `start` on.
 pub(crate) fn seal(out: &mut Vec<u8>, start: usize) -> Crc {
     let crc = crc32(out.get(start..).unwrap_or_default());

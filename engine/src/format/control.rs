@@ -97,7 +97,7 @@ pub struct Recovered {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Gap {
-    /// The segment's file name.
+    /// The segment, or the folder of the segments when a whole one is gone, relative to the store.
     pub segment: String,
     /// Where the damage begins.
     pub offset: u64,

@@ -140,8 +140,9 @@ mod line;
 mod name;
 mod payload;
 
-pub use checksum::{TRAILER, crc32};
+pub use checksum::{TRAILER, crc32, trailer};
 pub use line::{Fields, LINE_MAX, Line, LineFault, decode, encode, too_large};
+pub(crate) use name::decode as head_string;
 pub use name::{
     APPEND_LOCK, BLOB_DIR, LOG_DIR, STORE_FILE, SYNC_LOCK, TORN_DIR, blob_path, segment_file,
     segment_first, segment_path,

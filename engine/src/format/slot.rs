@@ -22,10 +22,6 @@ pub struct Written {
     pub seq: u64,
     /// The checksum of the last line.
     pub check: u32,
-    /// The time of the last line in microseconds since the epoch.
-    pub time: i64,
-    /// How often lines were cut off the log, ever.
-    pub cuts: u64,
 }
 
 /// What is known to be on stable storage: in `lock.sync`, by the holder of that lock alone. A floor: it was written

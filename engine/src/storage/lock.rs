@@ -1,17 +1,18 @@
 //! Locks as guards. The lock is the kernel's: it goes with the process, and nothing here steals one.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::File;
 
 /// A lock that is held until this value is dropped.
 #[derive(Debug)]
-pub struct Locked<'a> {
-    file: &'a dyn File,
+pub struct Locked {
+    file: Arc<dyn File>,
 }
 
-impl Drop for Locked<'_> {
+impl Drop for Locked {
     fn drop(&mut self) {
         // The descriptor is open and locked, so the call cannot fail in a way that matters: the lock ends with the
         // descriptor at the latest.
@@ -34,7 +35,7 @@ pub struct LockWait {
 ///
 /// # Errors
 /// What [`File::lock`] says.
-pub fn lock(file: &dyn File) -> io::Result<Locked<'_>> {
+pub fn lock(file: &Arc<dyn File>) -> io::Result<Locked> {
     file.lock()?;
-    Ok(Locked { file })
+    Ok(Locked { file: Arc::clone(file) })
 }

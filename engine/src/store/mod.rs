@@ -1,7 +1,7 @@
 //! What the layers above may rely on, whatever keeps the events: [`EventStore`] and the words it is spoken in. Nothing
 //! here, and nothing above, knows a file or assumes a lock.
 
-mod admit;
+pub(crate) mod admit;
 mod event;
 mod memory;
 mod read;

@@ -1,0 +1,105 @@
+//! The handle that the crates above use: a store, opened in a folder, in memory, or over any [`EventStore`].
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::clock::{Clock, SystemClock};
+use crate::error::Result;
+use crate::log::{self, Accepted, Log, Options, Progress, Report};
+use crate::storage::{Disk, Storage};
+use crate::store::{EventStore, MemoryStore};
+
+/// A store that is open. Clones share it; calls block, and may come from any thread.
+///
+/// It dereferences to [`EventStore`], which says what each call holds on return.
+#[derive(Clone)]
+pub struct Engine {
+    store: Arc<dyn EventStore>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Engine {
+    /// Opens the store in a folder, and makes it when the folder is empty or absent.
+    ///
+    /// # Errors
+    /// What [`Log::open`] says.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let log = Log::open(disk(path.as_ref()), Arc::clone(&clock), options)?;
+        Ok(Self { store: Arc::new(log), clock })
+    }
+
+    /// Opens a store for reading alone: no byte of it is changed, and a read-only mount will do.
+    ///
+    /// # Errors
+    /// What [`Log::open_read_only`] says.
+    pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let log = Log::open_read_only(disk(path.as_ref()), options)?;
+        Ok(Self { store: Arc::new(log), clock: Arc::new(SystemClock) })
+    }
+
+    /// A store in memory, gone with its last handle.
+    #[must_use]
+    pub fn in_memory(clock: Arc<dyn Clock>) -> Self {
+        Self { store: Arc::new(MemoryStore::new(Arc::clone(&clock))), clock }
+    }
+
+    /// A store of another kind.
+    #[must_use]
+    pub fn over(store: Arc<dyn EventStore>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock }
+    }
+
+    /// The store, for whoever takes one.
+    #[must_use]
+    pub fn store(&self) -> &dyn EventStore {
+        &*self.store
+    }
+
+    /// The clock that this engine goes by.
+    #[must_use]
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+}
+
+impl Deref for Engine {
+    type Target = dyn EventStore;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.store
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("store", &self.store.id()).finish_non_exhaustive()
+    }
+}
+
+/// Verifies the store in a folder and changes nothing; tells now and then how far it has come.
+///
+/// # Errors
+/// `NotFound`, `Unsupported`, and what the disk says; damage is no error but in the report.
+pub fn verify(path: impl AsRef<Path>, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+    log::verify(&disk(path.as_ref()), progress)
+}
+
+/// Accepts the damage of the store in a folder, so that it takes appends again.
+///
+/// # Errors
+/// What [`log::repair`] says.
+pub fn repair(
+    path: impl AsRef<Path>,
+    options: Options,
+    reason: &str,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Accepted> {
+    log::repair(disk(path.as_ref()), Arc::new(SystemClock), options, reason, progress)
+}
+
+fn disk(path: &Path) -> Arc<dyn Storage> {
+    Arc::new(Disk::new(path))
+}

@@ -1,0 +1,311 @@
+//! The file log: records in order, payloads opaque, several processes and no daemon.
+//!
+//! What stands in [`crate::format`] about the bytes is kept here. [`Log`] is an [`EventStore`]; what maps to files only
+//! (`verify`, `repair`) stands beside it.
+
+mod create;
+mod draft;
+mod follow;
+mod gaps;
+mod marks;
+mod reader;
+mod recover;
+mod repair;
+mod roll;
+mod segments;
+mod slots;
+mod tail;
+mod verify;
+mod visit;
+mod walk;
+mod writer;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::clock::Clock;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::slot::Durable;
+use crate::format::{APPEND_LOCK, SYNC_LOCK, control};
+use crate::id::{Seq, StoreId, StreamName, Version};
+use crate::storage::{File, LockWait, Storage};
+use crate::store::{
+    Append, Appended, Cursor, Decider, Durability, EventStore, Filter, Follow, Health, Item, Items,
+    NamePattern, Read, View,
+};
+
+pub use repair::{Accepted, repair};
+pub use verify::{Progress, Report, verify};
+
+use marks::Marks;
+use slots::LockFile;
+use tail::Tail;
+use writer::Queue;
+
+/// How a log is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// A segment that has reached this many bytes is sealed. 64 MiB.
+    pub segment_bytes: u64,
+    /// The program and its version, for the headers of segments.
+    pub program: String,
+    /// Who is told what a person should know; nobody by default. It is called with locks held: it must not use the log.
+    pub notices: Option<Tell>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 64 << 20,
+            program: concat!("annals-engine ", env!("CARGO_PKG_VERSION")).to_owned(),
+            notices: None,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("segment_bytes", &self.segment_bytes)
+            .field("program", &self.program)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Who is told a [`Notice`].
+pub type Tell = Arc<dyn Fn(&Notice) + Send + Sync>;
+
+/// What a person should know and no caller asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// Bytes that were never acknowledged were taken off the end of a segment and kept.
+    TornTail {
+        /// The segment's first position.
+        segment: Seq,
+        /// Where they were.
+        offset: u64,
+        /// How many.
+        bytes: u64,
+        /// Where they lie now, relative to the store.
+        kept: String,
+    },
+    /// A wait for a lock has grown long.
+    LockWait(LockWait),
+    /// File notification does not work here; followers look again from time to time.
+    Polling(String),
+}
+
+/// A log that is open. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Log {
+    view: Arc<LogView>,
+    writer: Option<Arc<Writer>>,
+}
+
+/// What reading needs: nothing here makes a file, takes a lock or changes a byte.
+#[derive(Debug)]
+struct LogView {
+    storage: Arc<dyn Storage>,
+    id: StoreId,
+    marks: Marks,
+    options: Options,
+}
+
+/// What appending needs.
+#[derive(Debug)]
+struct Writer {
+    view: Arc<LogView>,
+    storage: Arc<dyn Storage>,
+    clock: Arc<dyn Clock>,
+    id: StoreId,
+    /// Who writes, for the headers of segments.
+    who: control::Writer,
+    /// The second sync failures in a row that happened before this handle was opened.
+    halts: AtomicU64,
+    queue: Mutex<Queue>,
+    /// The order of these two, and of the kernel's locks inside them, is append, then sync.
+    append: Mutex<AppendSide>,
+    sync: Mutex<SyncSide>,
+    /// The active segment by its first position, opened before the lines of this process were written.
+    active: Mutex<Option<(Seq, Arc<dyn File>)>>,
+}
+
+/// What belongs to the append lock.
+#[derive(Debug)]
+struct AppendSide {
+    lock: LockFile,
+    /// The slots of the sync lock, for reading.
+    durable: LockFile,
+    tail: Tail,
+}
+
+/// What belongs to the sync lock.
+#[derive(Debug)]
+struct SyncSide {
+    lock: LockFile,
+    /// The slots of the append lock, for reading.
+    written: LockFile,
+}
+
+impl Log {
+    /// Opens the store in a folder for reading and appending, and makes it when the folder is empty or absent. On
+    /// return the log is settled: every whole batch in it is on stable storage, and a torn tail is set aside. Damage
+    /// below the watermark does not hinder opening: appends are refused with it, reads go on around it.
+    ///
+    /// # Errors
+    /// `Unsupported` on a network file system or for another format; `InvalidInput` when the folder holds something
+    /// else; `ReadOnly`, `Full` and `Io` as the disk says.
+    pub fn open(
+        storage: Arc<dyn Storage>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+    ) -> Result<Self> {
+        create::check_sharing(&*storage)?;
+        let id = create::open_or_create(&storage, &*clock)?;
+        let view =
+            Arc::new(LogView { storage: Arc::clone(&storage), id, marks: Marks::new(), options });
+        let writer = Arc::new(Writer {
+            who: create::writer(&view.options),
+            append: Mutex::new(AppendSide {
+                lock: LockFile::open(&storage, APPEND_LOCK)?,
+                durable: LockFile::open(&storage, SYNC_LOCK)?,
+                tail: Tail::new(id),
+            }),
+            sync: Mutex::new(SyncSide {
+                lock: LockFile::open(&storage, SYNC_LOCK)?,
+                written: LockFile::open(&storage, APPEND_LOCK)?,
+            }),
+            view: Arc::clone(&view),
+            storage,
+            clock,
+            id,
+            halts: AtomicU64::new(u64::MAX),
+            queue: Mutex::default(),
+            active: Mutex::default(),
+        });
+        writer.open()?;
+        Ok(Self { view, writer: Some(writer) })
+    }
+
+    /// Opens a store for reading alone: no lock is taken, no file made, no byte changed, and a read-only mount will do.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no store; `Unsupported` for another format.
+    pub fn open_read_only(storage: Arc<dyn Storage>, options: Options) -> Result<Self> {
+        let id = create::read_store(&*storage)?;
+        let view = Arc::new(LogView { storage, id, marks: Marks::new(), options });
+        Ok(Self { view, writer: None })
+    }
+
+    /// The folder's storage, for what maps to files only.
+    #[must_use]
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.view.storage
+    }
+
+    fn writer(&self) -> Result<&Writer> {
+        self.writer.as_deref().ok_or_else(|| {
+            Error::new(ErrorKind::ReadOnly, "the store was opened for reading")
+                .path(self.view.storage.display(""))
+        })
+    }
+}
+
+impl Writer {
+    /// Settles a log that was just opened. Damage is left for the first append to report.
+    fn open(&self) -> Result<()> {
+        let mut append = locked(&self.append);
+        let held = append.lock.acquire()?;
+        let mut sync = locked(&self.sync);
+        let also_held = sync.lock.acquire()?;
+        let settled = self.settle(&mut append, &mut sync);
+        let floor: Durable = sync.lock.read()?.unwrap_or_default();
+        drop(also_held);
+        drop(held);
+        match settled {
+            Err(e) if *e.kind() == ErrorKind::Corrupt => {}
+            other => other?,
+        }
+        self.halts.store(floor.halts, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn notice(&self, notice: &Notice) {
+        self.view.notice(notice);
+    }
+}
+
+impl LogView {
+    fn notice(&self, notice: &Notice) {
+        if let Some(tell) = &self.options.notices {
+            tell(notice);
+        }
+    }
+}
+
+impl EventStore for Log {
+    fn id(&self) -> StoreId {
+        self.view.id
+    }
+
+    fn append(&self, append: Append) -> Result<Appended> {
+        self.writer()?.append_batch(append)
+    }
+
+    fn append_deciding(
+        &self,
+        decider: &mut (dyn Decider + Send),
+        durability: Durability,
+    ) -> Result<Appended> {
+        self.writer()?.append_decided(decider, durability)
+    }
+
+    fn read(&self, read: Read) -> Result<Items<'_>> {
+        Ok(Box::new(reader::Reader::new(Arc::clone(&self.view), read)?))
+    }
+
+    fn read_stream(&self, stream: &StreamName, after: Version) -> Result<Items<'_>> {
+        let streams = vec![NamePattern::Exact(stream.as_str().to_owned())];
+        let read =
+            Read::default().view(View::Written).filter(Filter { streams, types: Vec::new() });
+        Ok(Box::new(self.read(read)?.filter(move |item| match item {
+            Ok(Item::Record(record)) => record.version > after,
+            _ => true,
+        })))
+    }
+
+    fn head(&self, stream: &StreamName) -> Result<Version> {
+        if let Some(writer) = &self.writer {
+            let mut append = locked(&writer.append);
+            writer.learn(&mut append)?;
+            return Ok(append.tail.version(stream.as_str()));
+        }
+        let mut tail = Tail::new(self.view.id);
+        tail.catch_up(&*self.view.storage)?;
+        Ok(tail.version(stream.as_str()))
+    }
+
+    fn end(&self, view: View) -> Result<Option<Cursor>> {
+        reader::end(&self.view, view)
+    }
+
+    fn follow(&self, read: Read) -> Result<Box<dyn Follow + '_>> {
+        Ok(Box::new(follow::Follower::new(Arc::clone(&self.view), read)?))
+    }
+
+    fn health(&self) -> Result<Health> {
+        let report = verify(&self.view.storage, &mut |_| {})?;
+        let open: Vec<_> = report.damages.into_iter().filter(|damage| !damage.accepted).collect();
+        Ok(if open.is_empty() { Health::Ok } else { Health::Damaged(open) })
+    }
+}
+
+/// Locks; a caller that panicked inside has left nothing half done that a later one would not look at again.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,359 @@
+//! Settling: what an opening, odd bytes at the tail and a failed sync have in common. Both locks are held. The lines
+//! from the floor to the last whole batch are verified, kept, written again where they are and synced; what lies behind
+//! them is a torn tail, and set aside, or damage, and left alone.
+
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::scan::{Piece, Scan};
+use crate::format::slot::Durable;
+use crate::format::{LOG_DIR, TORN_DIR, control, hex};
+use crate::id::Seq;
+use crate::storage::{Access, Storage, write_full};
+use crate::store::{Damage, DamageClass};
+
+use super::draft::Draft;
+use super::segments::{self, Bytes};
+use super::tail::{End, Tail};
+use super::visit::SegmentVisit;
+use super::walk::{Link, Walk, classify_rest, legible};
+use super::{AppendSide, Notice, SyncSide, Writer};
+
+/// The active segment as it lies on the disk, judged.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) active: Seq,
+    bytes: Bytes,
+    /// The length of the unbroken chain, which ends with a whole batch.
+    whole: usize,
+    /// What the next line must follow.
+    link: Link,
+    pub(super) sealed: bool,
+    /// The highest position that anything states to be durable.
+    pub(super) durable: Seq,
+}
+
+/// The answer of the recovery table.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// Nothing lies behind the last whole batch.
+    Clean,
+    /// What lies behind was never acknowledged.
+    Torn,
+    /// Acknowledged events are lost or damaged.
+    Damaged(Box<Damage>),
+}
+
+impl Judged {
+    /// Reads and judges the active segment, whose first line must follow `before`.
+    pub(super) fn read(
+        storage: &dyn Storage,
+        visit: &SegmentVisit,
+        before: Link,
+        floor: Seq,
+    ) -> Result<Self> {
+        let file = segments::open(storage, visit.first, Access::Read)?;
+        let bytes = segments::read_from(storage, visit.first, &*file, 0)?;
+        let mut walk = Walk::new(&bytes, 0, before, Seq::ZERO);
+        let (mut whole, mut link, mut durable) = (0, before, floor);
+        while let Some((span, line)) = walk.next_unbroken() {
+            if span.offset == 0 && visit.header_fault(storage, &line)?.is_some() {
+                break;
+            }
+            durable = durable.max(line.fields.durable);
+            whole = usize::try_from(span.end()).unwrap_or(usize::MAX);
+            link = walk.link();
+        }
+        let sealed = walk.is_sealed();
+        let rest = bytes.get(whole..).unwrap_or_default();
+        if !sealed {
+            for (_, _, piece) in Scan::new(rest) {
+                if let Piece::Line(line) = piece {
+                    durable = durable.max(line.fields.durable);
+                }
+            }
+        }
+        Ok(Self { active: visit.first, whole, link, sealed, durable, bytes })
+    }
+
+    /// What the table says.
+    pub(super) fn verdict(&self) -> Verdict {
+        if self.link.seq < self.durable {
+            let rest = self.rest();
+            let (class, detail) = if rest.is_empty() {
+                (DamageClass::Lost, "the segment ends before acknowledged events".to_owned())
+            } else {
+                classify_rest(rest)
+            };
+            return Verdict::Damaged(Box::new(Damage {
+                class,
+                file: crate::format::segment_path(self.active),
+                offset: self.whole as u64,
+                bytes: rest.len() as u64,
+                seqs: Some((self.link.seq.next(), self.durable)),
+                touched: super::gaps::touched(&legible(rest)),
+                accepted: false,
+                detail,
+            }));
+        }
+        if self.sealed || self.rest().is_empty() { Verdict::Clean } else { Verdict::Torn }
+    }
+
+    /// All bytes of the segment.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes of the unbroken chain.
+    pub(super) fn chain(&self) -> &[u8] {
+        self.bytes.get(..self.whole).unwrap_or_default()
+    }
+
+    fn rest(&self) -> &[u8] {
+        self.bytes.get(self.whole..).unwrap_or_default()
+    }
+
+    fn end(&self) -> u64 {
+        self.whole as u64
+    }
+}
+
+impl Writer {
+    /// Settles the log. On return the knowledge of `append` is the log's whole content, all of it durable, both slots
+    /// name its end, and the active segment takes lines.
+    ///
+    /// # Errors
+    /// `Corrupt` with the damage when acknowledged events are lost or damaged: nothing was touched. `ReadOnly` when a
+    /// second sync in a row failed.
+    pub(super) fn settle(&self, append: &mut AppendSide, sync: &mut SyncSide) -> Result<()> {
+        let storage = &*self.storage;
+        segments::remove_temporary(storage)?;
+        let floor: Durable = sync.lock.read()?.unwrap_or_default();
+        let Some(active) = segments::list(storage)?.last().copied() else {
+            return self.begin(append, sync, &floor);
+        };
+        self.learn(append)?;
+        let visit = SegmentVisit { store: self.id, first: active, next: None, durable: Seq::ZERO };
+        let judged = Judged::read(storage, &visit, append.tail.before, Seq(floor.seq))?;
+        match judged.verdict() {
+            Verdict::Damaged(damage) => return Err(self.refuse(&damage)),
+            Verdict::Torn => self.set_aside(&judged, sync, &floor)?,
+            Verdict::Clean => {}
+        }
+        if judged.whole == 0 {
+            self.roll_into(append, sync, active, judged.link, &floor)?;
+        } else {
+            self.make_durable(&judged, append, sync, &floor)?;
+        }
+        if append.tail.sealed {
+            self.finish_roll(append, sync)?;
+        }
+        self.name_torn(append, sync)?;
+        append.lock.write(&append.tail.end.written())?;
+        self.view.marks.raise(append.tail.end.seq, append.tail.end.seq);
+        Ok(())
+    }
+
+    /// Makes the first segment of a store.
+    fn begin(&self, append: &mut AppendSide, sync: &mut SyncSide, floor: &Durable) -> Result<()> {
+        if floor.seq > 0 {
+            return Err(self.refuse(&Damage {
+                class: DamageClass::Lost,
+                file: LOG_DIR.to_owned(),
+                offset: 0,
+                bytes: 0,
+                seqs: Some((Seq(1), Seq(floor.seq))),
+                touched: Vec::new(),
+                accepted: false,
+                detail: "every segment is gone".to_owned(),
+            }));
+        }
+        append.tail = Tail::new(self.id);
+        self.roll_into(append, sync, Seq(1), Link::START, floor)?;
+        append.lock.write(&append.tail.end.written())?;
+        self.view.marks.raise(append.tail.end.seq, append.tail.end.seq);
+        Ok(())
+    }
+
+    /// Brings the knowledge up to the end of the unbroken chain, anew where lines that it has seen are gone.
+    pub(super) fn learn(&self, append: &mut AppendSide) -> Result<()> {
+        if !append.tail.catch_up(&*self.storage)? {
+            append.tail = Tail::new(self.id);
+            append.tail.catch_up(&*self.storage)?;
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, damage: &Damage) -> Error {
+        let (first, last) = damage.seqs.unwrap_or_default();
+        Error::new(
+            ErrorKind::Corrupt,
+            format!("acknowledged events {first} to {last} are {}", damage.class.code()),
+        )
+        .path(self.storage.display(&damage.file))
+        .offset(damage.offset)
+        .seq(first)
+        .hint("reading goes on; `annals verify` shows the damage, and `annals repair --apply` accepts it")
+    }
+
+    /// Copies what lies behind the last whole batch to its own file and cuts it off.
+    fn set_aside(&self, judged: &Judged, sync: &SyncSide, floor: &Durable) -> Result<()> {
+        let rest = judged.rest();
+        let path = self.keep(judged.active, judged.end(), rest)?;
+        sync.lock.write(&Durable { syncing: true, ..*floor })?;
+        let file = segments::open(&*self.storage, judged.active, Access::Write)?;
+        file.truncate(judged.end())
+            .map_err(|e| segments::error(&*self.storage, judged.active, "cut", e))?;
+        self.notice(&Notice::TornTail {
+            segment: judged.active,
+            offset: judged.end(),
+            bytes: rest.len() as u64,
+            kept: path,
+        });
+        Ok(())
+    }
+
+    /// Keeps bytes under a name that tells where they were and what they are; durable on return.
+    pub(super) fn keep(&self, segment: Seq, offset: u64, bytes: &[u8]) -> Result<String> {
+        let storage = &*self.storage;
+        let name = torn_name(segment, offset, bytes);
+        let path = format!("{TORN_DIR}/{name}");
+        let write = || {
+            storage.create_dir(TORN_DIR)?;
+            storage.sync_dir("")?;
+            let file = storage.open(&path, Access::WriteOrCreate)?;
+            file.truncate(0)?;
+            write_full(&*file, bytes, 0)?;
+            file.sync_data()?;
+            storage.sync_dir(TORN_DIR)
+        };
+        write().map_err(|e| {
+            Error::io("cannot keep the bytes of a torn tail", e).path(storage.display(&path))
+        })?;
+        Ok(path)
+    }
+
+    /// Writes the lines above the floor again where they are, so that their pages are dirty whatever an earlier sync
+    /// did to them, and syncs. Twice at most; then the store takes no appends until it is opened again.
+    fn make_durable(
+        &self,
+        judged: &Judged,
+        append: &mut AppendSide,
+        sync: &SyncSide,
+        floor: &Durable,
+    ) -> Result<()> {
+        if append.tail.end.offset != judged.end() || append.tail.end.seq != judged.link.seq {
+            append.tail = Tail::new(self.id);
+            append.tail.catch_up(&*self.storage)?;
+        }
+        let end = append.tail.end;
+        let named = floor.segment == end.segment.0 && floor.offset <= end.offset;
+        let settled = named && !floor.syncing && floor.seq == end.seq.0 && floor.check == end.crc.0;
+        if settled && matches!(judged.verdict(), Verdict::Clean) {
+            return Ok(());
+        }
+        let from = if named { floor.offset } else { 0 };
+        let start = usize::try_from(from).unwrap_or(usize::MAX);
+        let body = judged.bytes.get(start..judged.whole).unwrap_or_default();
+        sync.lock.write(&Durable { syncing: true, ..*floor })?;
+        let file = segments::open(&*self.storage, end.segment, Access::Write)
+            .or_else(|_| segments::open(&*self.storage, end.segment, Access::Read))?;
+        let attempt = || {
+            if !judged.sealed || floor.syncing {
+                write_full(&*file, body, from)?;
+            }
+            file.sync_data()
+        };
+        if attempt().is_err()
+            && let Err(e) = attempt()
+        {
+            sync.lock.write(&Durable { syncing: true, halts: floor.halts + 1, ..*floor })?;
+            return Err(Error::io("a second sync in a row failed", e)
+                .path(self.storage.display(&crate::format::segment_path(end.segment)))
+                .hint("look at the disk; the store takes no appends until it is opened again"));
+        }
+        self.storage.sync_dir(LOG_DIR).map_err(|e| {
+            Error::io("cannot sync the folder", e).path(self.storage.display(LOG_DIR))
+        })?;
+        sync.lock.write(&durable_at(&end, floor.halts))
+    }
+
+    /// Writes a line for every complete torn file that no line names yet.
+    fn name_torn(&self, append: &mut AppendSide, sync: &SyncSide) -> Result<()> {
+        let storage = &*self.storage;
+        let mut unnamed = Vec::new();
+        for name in storage.list(TORN_DIR).unwrap_or_default() {
+            let path = format!("{TORN_DIR}/{name}");
+            if append.tail.torn_named.contains(&path) {
+                continue;
+            }
+            if let Some(recovered) = self.complete_torn(&name, &path)? {
+                unnamed.push(recovered);
+            }
+        }
+        if unnamed.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let mut draft = Draft::new(&append.tail, append.tail.end.seq);
+        for recovered in &unnamed {
+            draft.control(control::RECOVERED, recovered, draft.control_time(now))?;
+        }
+        let (bytes, end) = (draft.bytes, draft.end);
+        self.write_lines(&mut append.tail, &bytes, end)?;
+        self.sync_here(append, sync)
+    }
+
+    /// The line for a torn file, if its copy was finished: its name ends with the beginning of its hash.
+    fn complete_torn(&self, name: &str, path: &str) -> Result<Option<control::Recovered>> {
+        let Some((segment, rest)) = name.split_once('@') else { return Ok(None) };
+        let Some((offset, sum)) = rest.split_once('.') else { return Ok(None) };
+        let Ok(offset) = offset.parse::<u64>() else { return Ok(None) };
+        let read = || {
+            let file = self.storage.open(path, Access::Read)?;
+            let mut bytes = vec![0; usize::try_from(file.size()?).unwrap_or(usize::MAX)];
+            let got = crate::storage::read_full(&*file, &mut bytes, 0)?;
+            bytes.truncate(got);
+            Ok(bytes)
+        };
+        let bytes = read().map_err(|e| {
+            Error::io("cannot read the bytes of a torn tail", e).path(self.storage.display(path))
+        })?;
+        let sha256 = hex(&Sha256::digest(&bytes));
+        Ok(sha256.starts_with(sum).then(|| control::Recovered {
+            segment: format!("{segment}.jsonl"),
+            offset,
+            bytes: bytes.len() as u64,
+            sha256,
+            torn: path.to_owned(),
+        }))
+    }
+
+    /// Syncs the active segment and publishes its end as durable; both locks are held and nothing is unsettled.
+    pub(super) fn sync_here(&self, append: &AppendSide, sync: &SyncSide) -> Result<()> {
+        let floor: Durable = sync.lock.read()?.unwrap_or_default();
+        sync.lock.write(&Durable { syncing: true, ..floor })?;
+        let end = append.tail.end;
+        let file = append.tail.file.as_ref();
+        let synced = file.map_or(Ok(()), |file| file.sync_data());
+        synced.map_err(|e| segments::error(&*self.storage, end.segment, "sync", e))?;
+        sync.lock.write(&durable_at(&end, floor.halts))
+    }
+}
+
+/// The durable slot of a log that is on stable storage up to its end.
+pub(super) fn durable_at(end: &End, halts: u64) -> Durable {
+    Durable {
+        segment: end.segment.0,
+        offset: end.offset,
+        seq: end.seq.0,
+        check: end.crc.0,
+        syncing: false,
+        halts,
+    }
+}
+
+fn torn_name(segment: Seq, offset: u64, bytes: &[u8]) -> String {
+    let sum = hex(&Sha256::digest(bytes));
+    format!("{:020}@{offset}.{}", segment.0, sum.get(..8).unwrap_or_default())
+}

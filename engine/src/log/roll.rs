@@ -1,0 +1,106 @@
+//! Rolling: a full segment is sealed and the next one made. Both locks are held.
+
+use crate::error::Result;
+use crate::format::slot::Durable;
+use crate::format::{control, segment_file, segment_path};
+use crate::id::{Crc, Seq};
+
+use super::draft::Draft;
+use super::recover::durable_at;
+use super::segments;
+use super::tail::{End, Tail};
+use super::walk::Link;
+use super::{AppendSide, SyncSide, Writer};
+
+impl Writer {
+    /// Seals the active segment and makes the next one. A roll that stops half way is finished by the next appender.
+    ///
+    /// # Errors
+    /// What the disk says. The lines that were there before are durable once the seal is.
+    pub(super) fn roll(&self, append: &mut AppendSide, sync: &mut SyncSide) -> Result<()> {
+        let floor: Durable = sync.lock.read()?.unwrap_or_default();
+        if floor.syncing {
+            return self.settle(append, sync);
+        }
+        let tail = &append.tail;
+        let mut draft = Draft::new(tail, Seq(floor.seq));
+        let sealed = control::Sealed {
+            lines: tail.lines,
+            bytes: tail.end.offset,
+            first_seq: tail.end.segment.0,
+            last_seq: tail.end.seq.0,
+            first_time: tail.first_time.to_string(),
+            last_time: tail.end.time.to_string(),
+        };
+        draft.control(control::SEALED, &sealed, draft.control_time(self.clock.now()))?;
+        let (bytes, end) = (draft.bytes, draft.end);
+        self.write_lines(&mut append.tail, &bytes, end)?;
+        if self.sync_here(append, sync).is_err() {
+            return self.settle(append, sync);
+        }
+        self.finish_roll(append, sync)?;
+        append.lock.write(&append.tail.end.written())
+    }
+
+    /// Makes the successor of a sealed segment.
+    pub(super) fn finish_roll(&self, append: &mut AppendSide, sync: &mut SyncSide) -> Result<()> {
+        let floor: Durable = sync.lock.read()?.unwrap_or_default();
+        let end = append.tail.end;
+        let link = Link { seq: end.seq, crc: Some(end.crc) };
+        // A guard against mistakes only, and refused by some file systems.
+        let _ = self.storage.make_read_only(&segment_path(end.segment));
+        self.roll_into(append, sync, end.seq.next(), link, &floor)
+    }
+
+    /// Makes the segment `first`, whose header follows `link`, and goes on in it.
+    pub(super) fn roll_into(
+        &self,
+        append: &mut AppendSide,
+        sync: &SyncSide,
+        first: Seq,
+        link: Link,
+        floor: &Durable,
+    ) -> Result<()> {
+        self.open_segment(append, sync, first, link, floor, &[])
+    }
+
+    /// Makes a segment whose header is followed by these gaps.
+    pub(super) fn open_segment(
+        &self,
+        append: &mut AppendSide,
+        sync: &SyncSide,
+        first: Seq,
+        link: Link,
+        floor: &Durable,
+        gaps: &[control::Gap],
+    ) -> Result<()> {
+        let tail = &append.tail;
+        let crc = link.crc.unwrap_or(Crc::NONE);
+        let previous = (tail.end.segment > Seq::ZERO && tail.end.segment < first).then(|| {
+            control::Previous { segment: segment_file(tail.end.segment), crc: crc.to_string() }
+        });
+        let time = tail.end.time;
+        let before = Seq(first.0.saturating_sub(1));
+        let start = End { segment: first, offset: 0, seq: before, crc, time };
+        let opened = control::Opened {
+            store: self.id.to_string(),
+            format: control::FORMAT,
+            checksum: control::CHECKSUM.to_owned(),
+            first_seq: first.0,
+            previous,
+            writer: self.who.clone(),
+        };
+        let mut draft = Draft::new(tail, Seq(floor.seq));
+        draft.end = start;
+        draft.control(control::OPENED, &opened, draft.control_time(self.clock.now()))?;
+        for gap in gaps {
+            draft.control(control::GAP, gap, draft.control_time(self.clock.now()))?;
+        }
+        let (bytes, end) = (draft.bytes, draft.end);
+        let file = segments::create(&*self.storage, first, &bytes)?;
+        append.tail.begin_segment(Link { seq: before, crc: Some(crc) }, file, start);
+        Tail::apply_all(&mut append.tail, &bytes);
+        debug_assert_eq!(append.tail.end, end);
+        sync.lock.write(&durable_at(&append.tail.end, floor.halts))
+    }
+}

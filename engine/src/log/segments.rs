@@ -1,0 +1,105 @@
+//! The segments of a store as files: which there are, their bytes, and how a new one comes to be.
+
+use std::io;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::format::{LOG_DIR, segment_first, segment_path};
+use crate::id::Seq;
+use crate::storage::{Access, File, Mapping, Storage, read_full, write_full};
+
+/// The first positions of all segments, in order.
+pub(super) fn list(storage: &dyn Storage) -> Result<Vec<Seq>> {
+    match storage.list(LOG_DIR) {
+        Ok(names) => Ok(names.iter().filter_map(|name| segment_first(name)).collect()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(Error::io("cannot list the segments", e).path(storage.display(LOG_DIR))),
+    }
+}
+
+/// The bytes of a segment.
+#[derive(Debug)]
+pub(super) enum Bytes {
+    Mapped(Mapping),
+    Read(Vec<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Read(bytes) => bytes,
+        }
+    }
+}
+
+/// The bytes of a segment that has a successor, so that nobody writes it again.
+pub(super) fn map(storage: &dyn Storage, first: Seq) -> Result<Bytes> {
+    let file = open(storage, first, Access::Read)?;
+    file.map().map(Bytes::Mapped).map_err(|e| error(storage, first, "map", e))
+}
+
+/// The bytes of the active segment from an offset to its present end, copied: it may grow or be cut meanwhile.
+pub(super) fn read_from(
+    storage: &dyn Storage,
+    first: Seq,
+    file: &dyn File,
+    offset: u64,
+) -> Result<Bytes> {
+    let read = || {
+        let count = usize::try_from(file.size()?.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; count];
+        let got = read_full(file, &mut bytes, offset)?;
+        bytes.truncate(got);
+        Ok(bytes)
+    };
+    read().map(Bytes::Read).map_err(|e| error(storage, first, "read", e))
+}
+
+pub(super) fn open(storage: &dyn Storage, first: Seq, access: Access) -> Result<Arc<dyn File>> {
+    storage.open(&segment_path(first), access).map_err(|e| error(storage, first, "open", e))
+}
+
+/// Makes a segment of these whole lines: written to a temporary name and synced, renamed, and the folder synced, so
+/// that a segment is there with its header or not at all. Replaces a file of that name that has no header.
+pub(super) fn create(storage: &dyn Storage, first: Seq, lines: &[u8]) -> Result<Arc<dyn File>> {
+    let path = segment_path(first);
+    let temporary = format!("{path}{TEMPORARY}");
+    let fail = |verb: &'static str| move |e| error(storage, first, verb, e);
+    let file = storage.open(&temporary, Access::WriteOrCreate).map_err(fail("make"))?;
+    let written = file
+        .truncate(0)
+        .and_then(|()| write_full(&*file, lines, 0))
+        .and_then(|()| file.sync_data());
+    if let Err(e) = written {
+        // What is left is a temporary file, which the next opening removes as well.
+        let _ = storage.remove(&temporary);
+        return Err(error(storage, first, "write", e));
+    }
+    storage.rename(&temporary, &path).map_err(fail("rename"))?;
+    storage.sync_dir(LOG_DIR).map_err(fail("sync the folder of"))?;
+    Ok(file)
+}
+
+const TEMPORARY: &str = ".new";
+
+/// Removes what a dead process left of a segment that was never named.
+pub(super) fn remove_temporary(storage: &dyn Storage) -> Result<()> {
+    for name in storage.list(LOG_DIR).unwrap_or_default() {
+        if name.ends_with(TEMPORARY) {
+            let path = format!("{LOG_DIR}/{name}");
+            storage.remove(&path).map_err(|e| {
+                Error::io("cannot remove a leftover file", e).path(storage.display(&path))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn error(storage: &dyn Storage, first: Seq, verb: &str, source: io::Error) -> Error {
+    Error::io(format!("cannot {verb} a segment"), source)
+        .path(storage.display(&segment_path(first)))
+}

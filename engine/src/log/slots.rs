@@ -1,0 +1,91 @@
+//! A lock file of the store: the kernel's lock on it, and the two slots inside that its holder writes in turn.
+
+use std::io;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+use crate::format::slot::{self, BLOCK};
+use crate::storage::{self, Access, File, Locked, Storage, read_full, write_full};
+
+/// One of the lock files.
+#[derive(Debug)]
+pub(super) struct LockFile {
+    storage: Arc<dyn Storage>,
+    name: &'static str,
+    file: Arc<dyn File>,
+}
+
+impl LockFile {
+    /// Opens the lock file and makes it when it is absent.
+    pub(super) fn open(storage: &Arc<dyn Storage>, name: &'static str) -> Result<Self> {
+        let file = open(&**storage, name)?;
+        Ok(Self { storage: Arc::clone(storage), name, file })
+    }
+
+    /// Takes the lock. On return the file that is locked is the one that bears the name.
+    pub(super) fn acquire(&mut self) -> Result<Locked> {
+        loop {
+            let locked = storage::lock(&self.file).map_err(|e| self.error("lock", e))?;
+            let mine = self.file.id().map_err(|e| self.error("look at", e))?;
+            match self.storage.stat(self.name) {
+                Ok(named) if named.id == mine => return Ok(locked),
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(self.error("look at", e)),
+            }
+            drop(locked);
+            self.file = open(&*self.storage, self.name)?;
+        }
+    }
+
+    /// The value in the slots; `None` when no slot is whole. The holder of the lock sees the last one written; anybody
+    /// else the last or the one before.
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        read_slots(&*self.file)
+            .map(|found| found.map(|(_, value, _)| value))
+            .map_err(|e| self.error("read", e))
+    }
+
+    /// Writes the value, by the holder of the lock alone. It is seen by every process on return and durable at no
+    /// certain time.
+    pub(super) fn write<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<()> {
+        let newest = read_slots::<T>(&*self.file).map_err(|e| self.error("read", e))?;
+        let (generation, number) =
+            newest.map_or((1, 0), |(generation, _, other)| (generation + 1, other));
+        let block = slot::encode(generation, value);
+        write_full(&*self.file, &block, number * BLOCK as u64).map_err(|e| self.error("write", e))
+    }
+
+    fn error(&self, verb: &str, source: io::Error) -> Error {
+        let path = self.storage.display(self.name);
+        Error::io(format!("cannot {verb} the lock file"), source).path(path)
+    }
+}
+
+/// The value in the slots of a lock file, for a reader that takes no lock and makes no file.
+pub(super) fn peek<T: DeserializeOwned>(storage: &dyn Storage, name: &str) -> Result<Option<T>> {
+    let path = || storage.display(name);
+    let file = match storage.open(name, Access::Read) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Error::io("cannot open the lock file", e).path(path())),
+    };
+    read_slots(&*file)
+        .map(|found| found.map(|(_, value, _)| value))
+        .map_err(|e| Error::io("cannot read the lock file", e).path(path()))
+}
+
+fn open(storage: &dyn Storage, name: &str) -> Result<Arc<dyn File>> {
+    storage
+        .open(name, Access::WriteOrCreate)
+        .map_err(|e| Error::io("cannot open the lock file", e).path(storage.display(name)))
+}
+
+fn read_slots<T: DeserializeOwned>(file: &dyn File) -> io::Result<Option<(u64, T, u64)>> {
+    let mut both = [0_u8; 2 * BLOCK];
+    let count = read_full(file, &mut both, 0)?;
+    Ok(slot::newest(both.get(..count).unwrap_or_default()))
+}

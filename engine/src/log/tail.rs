@@ -1,0 +1,345 @@
+//! What a writer knows of the log: where it ends, the version of each stream, and where each id is. It is a fold of the
+//! lines, caught up with what other processes append and thrown away when lines that it has seen are cut.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::clock::Timestamp;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::scan::{Piece, Scan};
+use crate::format::slot::Written;
+use crate::format::{self, Line, TRAILER, control};
+use crate::id::{Crc, EventId, Seq, StoreId, Version};
+use crate::storage::{Access, File, Storage, read_full};
+use crate::store::Record;
+
+use super::segments;
+use super::visit::{At, SegmentVisit};
+use super::walk::{Break, Link, Span, Step, Walk, is_seal};
+
+/// The end of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    /// The first position of the segment.
+    pub(super) segment: Seq,
+    /// The length of the segment.
+    pub(super) offset: u64,
+    /// The last position.
+    pub(super) seq: Seq,
+    /// The checksum of the last line.
+    pub(super) crc: Crc,
+    /// The time of the last line.
+    pub(super) time: Timestamp,
+}
+
+impl End {
+    pub(super) const fn written(&self) -> Written {
+        Written { segment: self.segment.0, offset: self.offset, seq: self.seq.0, check: self.crc.0 }
+    }
+
+    pub(super) fn is(&self, written: &Written) -> bool {
+        self.written() == *written
+    }
+}
+
+/// Where a line is, as far as its place alone can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) segment: Seq,
+    pub(super) offset: u64,
+}
+
+/// The knowledge of one writer.
+#[derive(Debug)]
+pub(super) struct Tail {
+    store: StoreId,
+    pub(super) end: End,
+    /// What the first line of the active segment follows.
+    pub(super) before: Link,
+    /// What the first line of the next segment would follow.
+    after: Link,
+    /// The active segment; `None` while it has no file that is open here.
+    pub(super) file: Option<Arc<dyn File>>,
+    pub(super) sealed: bool,
+    /// Lines of the active segment and the time of its first one, for the seal.
+    pub(super) lines: u64,
+    pub(super) first_time: Timestamp,
+    streams: HashMap<Arc<str>, Version>,
+    ids: HashMap<EventId, Seq>,
+    /// Per segment, the offset of each line by its distance from the first; `u32::MAX` where one is missing.
+    offsets: BTreeMap<Seq, Vec<u32>>,
+    pub(super) torn_named: HashSet<String>,
+}
+
+impl Tail {
+    /// Knows nothing yet.
+    pub(super) fn new(store: StoreId) -> Self {
+        let end = End {
+            segment: Seq::ZERO,
+            offset: 0,
+            seq: Seq::ZERO,
+            crc: Crc::NONE,
+            time: Timestamp::EPOCH,
+        };
+        Self {
+            store,
+            end,
+            before: Link::START,
+            after: Link::START,
+            file: None,
+            sealed: false,
+            lines: 0,
+            first_time: Timestamp::EPOCH,
+            streams: HashMap::new(),
+            ids: HashMap::new(),
+            offsets: BTreeMap::new(),
+            torn_named: HashSet::new(),
+        }
+    }
+
+    /// The version of a stream.
+    pub(super) fn version(&self, stream: &str) -> Version {
+        self.streams.get(stream).copied().unwrap_or_default()
+    }
+
+    /// Where an id stands.
+    pub(super) fn position(&self, id: EventId) -> Option<Seq> {
+        self.ids.get(&id).copied()
+    }
+
+    /// Reads on from where this knowledge ends, as far as the chain leads. The active segment is followed up to its
+    /// first break; in those before it breaks are passed over, for nothing is decided by them any more.
+    ///
+    /// # Errors
+    /// `Ok(false)` is no error: lines that were known are no longer there, so that all must be learned anew.
+    pub(super) fn catch_up(&mut self, storage: &dyn Storage) -> Result<bool> {
+        let segments = segments::list(storage)?;
+        let Some(active) = segments.last().copied() else { return Ok(self.end.seq == Seq::ZERO) };
+        if self.end.segment > Seq::ZERO {
+            if !self.is_still_there(storage)? {
+                return Ok(false);
+            }
+            let next = segments.iter().copied().find(|first| *first > self.end.segment);
+            self.read_on(storage, next)?;
+        }
+        let behind = self.end.segment;
+        for (i, first) in segments.iter().enumerate().filter(|(_, first)| **first > behind) {
+            self.enter(storage, *first)?;
+            self.read_on(storage, segments.get(i + 1).copied())?;
+        }
+        Ok(self.end.segment <= active)
+    }
+
+    /// Learns the whole log as if a segment `next` followed it: breaks in the active segment are passed over too.
+    pub(super) fn learn_before(&mut self, storage: &dyn Storage, next: Seq) -> Result<()> {
+        let segments = segments::list(storage)?;
+        for (i, first) in segments.iter().enumerate() {
+            self.enter(storage, *first)?;
+            self.read_on(storage, Some(segments.get(i + 1).copied().unwrap_or(next)))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the last line that is known is where it was.
+    fn is_still_there(&self, storage: &dyn Storage) -> Result<bool> {
+        let Ok(file) = segments::open(storage, self.end.segment, Access::Read) else {
+            return Ok(false);
+        };
+        if self.end.offset == 0 {
+            return Ok(true);
+        }
+        trailer_is(storage, &*file, self.end.segment, self.end.offset, self.end.crc)
+    }
+
+    fn enter(&mut self, storage: &dyn Storage, first: Seq) -> Result<()> {
+        let before = Seq(first.0.saturating_sub(1));
+        let known = self.after.seq == before;
+        self.before = if known { self.after } else { Link { seq: before, crc: None } };
+        self.file = Some(segments::open(storage, first, Access::Write).or_else(|_| {
+            // A sealed segment is read-only.
+            segments::open(storage, first, Access::Read)
+        })?);
+        self.end = End { segment: first, offset: 0, seq: before, ..self.end };
+        self.sealed = false;
+        self.lines = 0;
+        Ok(())
+    }
+
+    fn read_on(&mut self, storage: &dyn Storage, next: Option<Seq>) -> Result<()> {
+        let segment = self.end.segment;
+        let base = self.end.offset;
+        let crc = if base == 0 { self.before.crc } else { Some(self.end.crc) };
+        let visit = SegmentVisit { store: self.store, first: segment, next, durable: Seq::ZERO };
+        let start = At { offset: base, link: Link { seq: self.end.seq, crc }, ahead: 0 };
+        let Some(_) = next else {
+            let file = segments::open(storage, segment, Access::Read)?;
+            let bytes = segments::read_from(storage, segment, &*file, base)?;
+            return self.read_active(storage, &visit, &bytes, start);
+        };
+        let bytes = segments::map(storage, segment)?;
+        let reached = visit.steps(storage, &bytes, start, &mut |step| {
+            match step {
+                Step::Line(span, line) => self.apply(span, &line),
+                Step::Break(found) => self.pass_over(&found),
+            }
+            Ok(true)
+        })?;
+        self.after = reached.at.link;
+        Ok(())
+    }
+
+    fn read_active(
+        &mut self,
+        storage: &dyn Storage,
+        visit: &SegmentVisit,
+        bytes: &[u8],
+        start: At,
+    ) -> Result<()> {
+        let mut walk = Walk::new(bytes, start.offset, start.link, Seq::ZERO);
+        while let Some((span, line)) = walk.next_unbroken() {
+            if span.offset == 0 && visit.header_fault(storage, &line)?.is_some() {
+                return Ok(());
+            }
+            self.apply(span, &line);
+        }
+        self.after = walk.link();
+        Ok(())
+    }
+
+    /// Goes on in a segment that was just made; none of its lines is known yet.
+    pub(super) fn begin_segment(&mut self, before: Link, file: Arc<dyn File>, start: End) {
+        self.before = before;
+        self.file = Some(file);
+        self.end = start;
+        self.sealed = false;
+        self.lines = 0;
+    }
+
+    /// Learns lines that were just written behind the end.
+    pub(super) fn apply_all(&mut self, bytes: &[u8]) {
+        let base = self.end.offset;
+        for (offset, len, piece) in Scan::new(bytes) {
+            if let Piece::Line(line) = piece {
+                self.apply(Span { offset: base + offset as u64, len: len as u64 }, &line);
+            }
+        }
+        self.after = Link { seq: self.end.seq, crc: Some(self.end.crc) };
+    }
+
+    /// Learns a line of the segment that the tail is in.
+    pub(super) fn apply(&mut self, span: Span, line: &Line<'_>) {
+        let fields = &line.fields;
+        let segment = self.end.segment;
+        let offsets = self.offsets.entry(segment).or_default();
+        let index = usize::try_from(fields.seq.0.saturating_sub(segment.0)).unwrap_or(usize::MAX);
+        if index < usize::MAX && index >= offsets.len() {
+            offsets.resize(index, u32::MAX);
+            offsets.push(u32::try_from(span.offset).unwrap_or(u32::MAX));
+        }
+        if fields.stream == control::STREAM {
+            self.apply_control(line);
+        } else {
+            self.ids.insert(fields.id, fields.seq);
+        }
+        self.raise(&fields.stream, fields.version);
+        if self.lines == 0 {
+            self.first_time = fields.time;
+        }
+        self.lines += 1;
+        self.sealed = is_seal(line);
+        self.end =
+            End { segment, offset: span.end(), seq: fields.seq, crc: line.crc, time: fields.time };
+    }
+
+    fn apply_control(&mut self, line: &Line<'_>) {
+        if line.fields.kind == control::RECOVERED {
+            let named = serde_json::from_str::<control::Recovered>(line.fields.data);
+            self.torn_named.extend(named.map(|recovered| recovered.torn));
+        }
+    }
+
+    /// Numbers that damaged lines still show are not used again.
+    fn pass_over(&mut self, found: &Break) {
+        for (stream, version) in &found.legible {
+            self.raise(stream, version.unwrap_or_default());
+        }
+        self.end.offset = self.end.offset.max(found.offset + found.bytes);
+        if let Some((_, last)) = found.seqs {
+            self.end.seq = self.end.seq.max(last);
+        }
+    }
+
+    fn raise(&mut self, stream: &str, version: Version) {
+        if let Some(known) = self.streams.get_mut(stream) {
+            *known = (*known).max(version);
+        } else {
+            self.streams.insert(stream.into(), version);
+        }
+    }
+
+    /// Where the line of a position begins; `None` when it is unknown or damaged.
+    pub(super) fn place(&self, seq: Seq) -> Option<Place> {
+        let (segment, offsets) = self.offsets.range(..=seq).next_back()?;
+        let index = usize::try_from(seq.0 - segment.0).ok()?;
+        let offset = offsets.get(index).filter(|offset| **offset != u32::MAX)?;
+        Some(Place { segment: *segment, offset: u64::from(*offset) })
+    }
+
+    /// Reads the event of a position that this tail knows, with the place where its line ends.
+    pub(super) fn read(&self, storage: &dyn Storage, seq: Seq) -> Result<(Record, End)> {
+        let damaged = || {
+            Error::new(ErrorKind::Corrupt, "a line that was whole is damaged")
+                .seq(seq)
+                .hint("see `annals verify`")
+        };
+        let place = self.place(seq).ok_or_else(damaged)?;
+        let file = segments::open(storage, place.segment, Access::Read)?;
+        let raw = read_line(&*file, place.offset)
+            .map_err(|e| segments::error(storage, place.segment, "read", e))?;
+        let line = format::decode(&raw).map_err(|_| damaged())?;
+        if line.fields.seq != seq {
+            return Err(damaged());
+        }
+        let end = End {
+            segment: place.segment,
+            offset: place.offset + raw.len() as u64,
+            seq,
+            crc: line.crc,
+            time: line.fields.time,
+        };
+        Ok((Record::from_line(&line)?, end))
+    }
+}
+
+/// Reads one line from its first byte to its line feed, or to the end of the file.
+fn read_line(file: &dyn File, offset: u64) -> std::io::Result<Vec<u8>> {
+    let mut raw = Vec::new();
+    let mut chunk = vec![0; 4_096];
+    loop {
+        let got = read_full(file, &mut chunk, offset + raw.len() as u64)?;
+        let part = chunk.get(..got).unwrap_or_default();
+        if let Some(end) = memchr::memchr(b'\n', part) {
+            raw.extend_from_slice(part.get(..=end).unwrap_or_default());
+            return Ok(raw);
+        }
+        raw.extend_from_slice(part);
+        if got < chunk.len() || raw.len() > format::LINE_MAX {
+            return Ok(raw);
+        }
+    }
+}
+
+/// Whether a line that ends at `end` of a segment has this checksum in its trailer.
+pub(super) fn trailer_is(
+    storage: &dyn Storage,
+    file: &dyn File,
+    segment: Seq,
+    end: u64,
+    crc: Crc,
+) -> Result<bool> {
+    let mut found = [0; TRAILER];
+    let Some(start) = end.checked_sub(TRAILER as u64) else { return Ok(false) };
+    let got = read_full(file, &mut found, start)
+        .map_err(|e| segments::error(storage, segment, "read", e))?;
+    Ok(got == TRAILER && found == format::trailer(crc))
+}

@@ -1,0 +1,128 @@
+//! The log on a real disk, in one process: what every caller relies on. Kills, cuts and several processes are tested
+//! from outside, on the simulated disk.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::clock::{ManualClock, SystemClock, Timestamp};
+use crate::format::Payload;
+use crate::id::{EventId, EventType};
+use crate::storage::Disk;
+use crate::store::{Expected, NewEvent};
+
+fn event(stream: &str, text: &str) -> NewEvent {
+    NewEvent {
+        id: EventId::new(SystemClock.now()),
+        stream: StreamName::new(stream).unwrap(),
+        kind: EventType::new("x.test.said").unwrap(),
+        cause: None,
+        flow: None,
+        data: Payload::of(&serde_json::json!({ "text": text })).unwrap(),
+    }
+}
+
+fn open(dir: &tempfile::TempDir, segment_bytes: u64) -> Log {
+    let storage = Arc::new(Disk::new(dir.path().join("store")));
+    let options = Options { segment_bytes, ..Options::default() };
+    Log::open(storage, Arc::new(SystemClock), options).unwrap()
+}
+
+fn texts(log: &Log) -> Vec<String> {
+    log.read(Read::default())
+        .unwrap()
+        .filter_map(|item| match item.unwrap() {
+            Item::Record(record) if record.kind.as_str() == "x.test.said" => {
+                Some(record.data.read::<serde_json::Value>().unwrap()["text"].as_str()?.to_owned())
+            }
+            Item::Record(_) => None,
+            Item::Gap(gap) => panic!("{gap:?}"),
+        })
+        .collect()
+}
+
+/// What is appended is read back in order, across segments and across a reopening.
+#[test]
+fn append_roll_reopen() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut expect = Vec::new();
+    for round in 0..3 {
+        let log = open(&dir, 2_000);
+        for i in 0..20 {
+            let text = format!("{round}-{i}");
+            let appended = log.append(Append::new(vec![event("a", &text)])).unwrap();
+            assert_eq!(appended.positions[0].version, Version(expect.len() as u64 + 1));
+            expect.push(text);
+        }
+        assert_eq!(texts(&log), expect);
+    }
+    let storage: Arc<dyn Storage> = Arc::new(Disk::new(dir.path().join("store")));
+    let report = verify(&storage, &mut |_| {}).unwrap();
+    assert_eq!((report.damages, report.notes), (vec![], vec![]));
+    assert!(report.segments > 5, "{}", report.segments);
+}
+
+/// Many threads append to one stream: every version once, and nobody waits for ever.
+#[test]
+fn threads_share_groups() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = open(&dir, 1 << 20);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let log = log.clone();
+            scope.spawn(move || {
+                for i in 0..50 {
+                    log.append(Append::new(vec![event("a", &format!("{thread}-{i}"))])).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(log.head(&StreamName::new("a").unwrap()).unwrap(), Version(400));
+    assert_eq!(texts(&log).len(), 400);
+}
+
+/// Two handles of one store see each other's events and conflict as two processes do.
+#[test]
+fn two_handles() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (open(&dir, 1 << 20), open(&dir, 1 << 20));
+    let stream = StreamName::new("a").unwrap();
+    let first = Append::new(vec![event("a", "one")]).expecting(stream.clone(), Expected::NoStream);
+    a.append(first.clone()).unwrap();
+    let second = Append::new(vec![event("a", "two")]).expecting(stream, Expected::NoStream);
+    let error = b.append(second).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Conflict { actual: Version(1), .. }), "{error}");
+    assert!(b.append(first).unwrap().repeated);
+    b.append(Append::new(vec![event("a", "three")])).unwrap();
+    assert_eq!(texts(&a), ["one", "three"]);
+}
+
+/// A clock that goes back an hour makes one line that says so; one that stutters makes none.
+#[test]
+fn clock_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = Timestamp::from_millis(1_775_001_600_000);
+    let clock = Arc::new(ManualClock::new(start));
+    let storage = Arc::new(Disk::new(dir.path().join("store")));
+    let log = Log::open(storage, clock.clone(), Options::default()).unwrap();
+    let say = |text: &str| {
+        let mut event = event("a", text);
+        event.id = EventId::new(clock.now());
+        log.append(Append::new(vec![event])).unwrap();
+    };
+    say("one");
+    clock.set(start.minus(std::time::Duration::from_millis(500)));
+    say("two");
+    clock.set(start.minus(std::time::Duration::from_secs(3_600)));
+    say("three");
+    let times: Vec<(String, Timestamp)> = log
+        .read(Read::default())
+        .unwrap()
+        .filter_map(|item| match item.unwrap() {
+            Item::Record(r) if r.seq > Seq(1) => Some((r.kind.to_string(), r.time)),
+            _ => None,
+        })
+        .collect();
+    let back = start.minus(std::time::Duration::from_secs(3_600));
+    let said = |time| ("x.test.said".to_owned(), time);
+    assert_eq!(times, [said(start), said(start), ("log.clock".to_owned(), back), said(back)]);
+}

@@ -1,0 +1,304 @@
+//! Verifying: every line of every segment, every damage with its class and place, and nothing changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::format::slot::Durable;
+use crate::format::{LOG_DIR, SYNC_LOCK, TORN_DIR, control, segment_first, segment_path};
+use crate::id::{Crc, Seq, StoreId, Version};
+use crate::storage::Storage;
+use crate::store::{Damage, DamageClass, Touched};
+
+use super::recover::{Judged, Verdict};
+use super::slots::peek;
+use super::visit::{At, SegmentVisit};
+use super::walk::{Link, Span, Step};
+use super::{create, gaps, segments};
+
+/// How far a verification has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes that were looked at.
+    pub done: u64,
+    /// Bytes that there are.
+    pub total: u64,
+}
+
+/// What a verification found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The store.
+    pub store: StoreId,
+    /// How many segments there are.
+    pub segments: u64,
+    /// How many lines verify.
+    pub lines: u64,
+    /// How many bytes the segments have.
+    pub bytes: u64,
+    /// The last line that verifies: its position, its checksum, and its time.
+    pub last: Option<(Seq, Crc, Timestamp)>,
+    /// The highest position that is known to be on stable storage.
+    pub durable: Seq,
+    /// How many streams there are, the log's own counted.
+    pub streams: u64,
+    /// The damage, in the order of the log; a torn tail counts as one.
+    pub damages: Vec<Damage>,
+    /// What is odd and costs nothing, in words.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// Whether every acknowledged event is there, or its loss was accepted; a torn tail is no loss.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.damages.iter().all(|damage| damage.accepted || damage.class == DamageClass::Torn)
+    }
+}
+
+/// Verifies a store, and tells now and then how far it has come.
+///
+/// # Errors
+/// `NotFound`, `Unsupported`, and what the disk says; damage is no error but in the report.
+pub fn verify(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+    let store = create::read_store(&**storage)?;
+    let floor: Durable = peek(&**storage, SYNC_LOCK)?.unwrap_or_default();
+    let mut check = Check {
+        storage: &**storage,
+        found: Report {
+            store,
+            segments: 0,
+            lines: 0,
+            bytes: 0,
+            last: None,
+            durable: Seq(floor.seq),
+            streams: 0,
+            damages: Vec::new(),
+            notes: Vec::new(),
+        },
+        versions: HashMap::new(),
+        accepted: Vec::new(),
+        last_end: None,
+    };
+    check.all(progress)?;
+    check.strays()?;
+    Ok(check.found)
+}
+
+struct Check<'a> {
+    storage: &'a dyn Storage,
+    found: Report,
+    /// The last version of each stream and the position where it stood.
+    versions: HashMap<String, (Version, Seq)>,
+    accepted: Vec<control::Gap>,
+    /// The segment and the offset behind the last line that verified.
+    last_end: Option<(Seq, u64)>,
+}
+
+impl Check<'_> {
+    fn all(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+        let segments = segments::list(self.storage)?;
+        let mut total = 0;
+        for first in &segments {
+            total += self.storage.stat(&segment_path(*first)).map_or(0, |stat| stat.len);
+        }
+        let mut link = Link::START;
+        for (i, first) in segments.iter().enumerate() {
+            if link.seq.next() != *first {
+                self.missing_before(*first, link);
+                link = Link { seq: Seq(first.0 - 1), crc: None };
+            }
+            link = match segments.get(i + 1) {
+                Some(next) => self.closed(*first, *next, link)?,
+                None => self.active(*first, link)?,
+            };
+            self.found.segments += 1;
+            progress(Progress { done: self.found.bytes, total: total.max(self.found.bytes) });
+        }
+        if segments.is_empty() && self.found.durable > Seq::ZERO {
+            self.missing_before(self.found.durable.next(), Link::START);
+        }
+        for damage in &mut self.found.damages {
+            damage.accepted = self.accepted.iter().any(|gap| gaps::accepts(gap, damage));
+        }
+        self.found.streams = self.versions.len() as u64;
+        Ok(())
+    }
+
+    /// A segment file is gone, or the first ones are.
+    fn missing_before(&mut self, first: Seq, link: Link) {
+        if first <= link.seq {
+            return;
+        }
+        self.found.damages.push(Damage {
+            class: DamageClass::Lost,
+            file: LOG_DIR.to_owned(),
+            offset: 0,
+            bytes: 0,
+            seqs: Some((link.seq.next(), Seq(first.0 - 1))),
+            touched: Vec::new(),
+            accepted: false,
+            detail: "no segment holds these positions".to_owned(),
+        });
+    }
+
+    fn closed(&mut self, first: Seq, next: Seq, link: Link) -> Result<Link> {
+        let bytes = segments::map(self.storage, first)?;
+        let visit =
+            SegmentVisit { store: self.found.store, first, next: Some(next), durable: Seq::ZERO };
+        self.found.bytes += bytes.len() as u64;
+        self.steps(&visit, &bytes, link)
+    }
+
+    /// The active segment is judged by the recovery table, as an opening judges it.
+    fn active(&mut self, first: Seq, link: Link) -> Result<Link> {
+        let floor = self.found.durable;
+        let mut visit = SegmentVisit { store: self.found.store, first, next: None, durable: floor };
+        let mut judged = Judged::read(self.storage, &visit, link, floor)?;
+        // An append may have been on its way while the bytes were read.
+        for _ in 0..3 {
+            let again = match judged.verdict() {
+                Verdict::Clean => break,
+                _ => Judged::read(self.storage, &visit, link, floor)?,
+            };
+            if again.bytes() == judged.bytes() {
+                break;
+            }
+            judged = again;
+        }
+        self.found.bytes += judged.bytes().len() as u64;
+        self.found.durable = judged.durable;
+        visit.durable = judged.durable;
+        let verdict = judged.verdict();
+        let bytes = match &verdict {
+            Verdict::Damaged(_) => judged.bytes(),
+            Verdict::Clean | Verdict::Torn => judged.chain(),
+        };
+        let reached = self.steps(&visit, bytes, link)?;
+        let behind = judged.bytes().get(judged.chain().len()..).unwrap_or_default();
+        match verdict {
+            Verdict::Clean if judged.sealed && !behind.is_empty() => {
+                self.tail(&judged, DamageClass::Foreign, "bytes stand behind the seal");
+            }
+            Verdict::Torn => self.tail(&judged, DamageClass::Torn, "never acknowledged"),
+            Verdict::Damaged(damage) if reached.seq < judged.durable => self.lost(*damage, reached),
+            _ => {}
+        }
+        Ok(reached)
+    }
+
+    fn tail(&mut self, judged: &Judged, class: DamageClass, detail: &str) {
+        let offset = judged.chain().len() as u64;
+        self.found.damages.push(Damage {
+            class,
+            file: segment_path(judged.active),
+            offset,
+            bytes: judged.bytes().len() as u64 - offset,
+            seqs: None,
+            touched: Vec::new(),
+            accepted: false,
+            detail: detail.to_owned(),
+        });
+    }
+
+    /// The end of the log is missing, behind the last line that can be believed.
+    fn lost(&mut self, whole: Damage, reached: Link) {
+        let behind = self.found.damages.last().filter(|last| last.file == whole.file);
+        let end = whole.offset + whole.bytes;
+        let offset = match (behind, self.last_end) {
+            (_, Some((file, offset))) if segment_path(file) == whole.file => offset,
+            (Some(last), None) => last.offset + last.bytes,
+            _ => whole.offset,
+        };
+        self.found.damages.push(Damage {
+            offset,
+            bytes: end.saturating_sub(offset),
+            seqs: whole.seqs.map(|(_, last)| (reached.seq.next(), last)),
+            ..whole
+        });
+    }
+
+    fn steps(&mut self, visit: &SegmentVisit, bytes: &[u8], link: Link) -> Result<Link> {
+        let start = At { offset: 0, link, ahead: 0 };
+        let storage = self.storage;
+        let reached = visit.steps(storage, bytes, start, &mut |step| {
+            match step {
+                Step::Line(span, line) => self.line(visit.first, span, &line),
+                Step::Break(found) => {
+                    self.found.damages.push(gaps::damage(visit.first, &found, &[]));
+                }
+            }
+            Ok(true)
+        })?;
+        Ok(reached.at.link)
+    }
+
+    fn line(&mut self, first: Seq, span: Span, line: &crate::format::Line<'_>) {
+        let fields = &line.fields;
+        self.found.lines += 1;
+        self.found.last = Some((fields.seq, line.crc, fields.time));
+        self.found.durable = self.found.durable.max(fields.durable);
+        self.last_end = Some((first, span.end()));
+        if fields.stream == control::STREAM && fields.kind == control::GAP {
+            self.accepted.extend(serde_json::from_str::<control::Gap>(fields.data));
+        }
+        let (version, seq) = (fields.version, fields.seq);
+        let known = self.versions.get_mut(fields.stream.as_ref());
+        let (last, since) = known.as_ref().map_or((Version::ZERO, Seq::ZERO), |known| **known);
+        match known {
+            Some(known) => *known = (version, seq),
+            None => {
+                self.versions.insert(fields.stream.clone().into_owned(), (version, seq));
+            }
+        }
+        if version != last.next() {
+            self.jump(
+                &fields.stream,
+                (last.next(), Version(version.0.saturating_sub(1))),
+                (since, seq),
+            );
+        }
+    }
+
+    /// Versions of a stream are missing between two of its lines: the damage between them has taken them.
+    fn jump(&mut self, stream: &str, versions: (Version, Version), between: (Seq, Seq)) {
+        let mut taken = false;
+        for damage in &mut self.found.damages {
+            let inside = damage.seqs.is_some_and(|(from, to)| from < between.1 && to > between.0);
+            if !inside {
+                continue;
+            }
+            taken = true;
+            match damage.touched.iter_mut().find(|touched| touched.stream == stream) {
+                Some(touched) => touched.versions = Some(versions),
+                None => damage
+                    .touched
+                    .push(Touched { stream: stream.to_owned(), versions: Some(versions) }),
+            }
+        }
+        if !taken {
+            let (from, to) = versions;
+            self.found.notes.push(format!(
+                "the versions of {stream} go from {} to {} at position {} without damage between",
+                from.0 - 1,
+                to.0 + 1,
+                between.1
+            ));
+        }
+    }
+
+    /// Files that have no place in a store.
+    fn strays(&mut self) -> Result<()> {
+        for name in self.storage.list(LOG_DIR).unwrap_or_default() {
+            if segment_first(&name).is_none() && !name.ends_with(".idx") {
+                self.found.notes.push(format!("{LOG_DIR}/{name} is no file of the store"));
+            }
+        }
+        let kept = self.storage.list(TORN_DIR).unwrap_or_default().len();
+        if kept > 0 {
+            self.found.notes.push(format!("{kept} torn tails are kept in {TORN_DIR}/"));
+        }
+        Ok(())
+    }
+}

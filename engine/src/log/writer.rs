@@ -1,0 +1,436 @@
+//! Appending. Callers queue; one of them leads: it takes the append lock, writes what waits with one call, gives the
+//! lock and the lead on, and syncs for all of its group while the next group fills. Processes do the same with each
+//! other: whoever finds that another process's sync was its own too does not sync again.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::slot::{Durable, Written};
+use crate::format::{SYNC_LOCK, segment_path};
+use crate::id::Seq;
+use crate::storage::{File, write_full};
+use crate::store::{Append, Appended, Decider, Durability};
+
+use super::draft::{Draft, Planned};
+use super::recover::durable_at;
+use super::tail::{End, Tail, trailer_is};
+use super::{AppendSide, SyncSide, Writer, locked, reader, segments};
+
+/// How many bytes of waiting appends one group takes.
+const GROUP_BYTES: usize = 4 << 20;
+
+/// How often an append whose lines were cut is made again.
+const ATTEMPTS: u32 = 8;
+
+/// The callers that wait.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: VecDeque<Arc<Ticket>>,
+    led: bool,
+}
+
+/// A caller that waits.
+#[derive(Debug)]
+struct Ticket {
+    /// What it appends; `None` for one that decides, which only it can do itself.
+    append: Option<Append>,
+    state: Mutex<Waiting>,
+    turned: Condvar,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    Queued,
+    /// It is to lead.
+    Leads,
+    Done(Result<Appended>),
+}
+
+/// One append of a group.
+struct Job<'a> {
+    work: Work<'a>,
+    ticket: Option<Arc<Ticket>>,
+    outcome: Option<Result<Planned>>,
+}
+
+enum Work<'a> {
+    Batch(Append),
+    Decide {
+        decider: &'a mut (dyn Decider + Send),
+        durability: Durability,
+        decided: Option<Append>,
+    },
+}
+
+impl Job<'_> {
+    fn durability(&self) -> Durability {
+        match &self.work {
+            Work::Batch(append) => append.durability,
+            Work::Decide { durability, .. } => *durability,
+        }
+    }
+
+    /// The end of its lines, when they are written and have to be synced.
+    fn to_sync(&self) -> Option<End> {
+        match &self.outcome {
+            Some(Ok(planned)) if self.durability() == Durability::Synced => Some(planned.end),
+            _ => None,
+        }
+    }
+}
+
+/// What a sync told about lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ack {
+    /// They are on stable storage.
+    Durable,
+    /// They are not where they were written: append again, by id.
+    Again,
+}
+
+impl Writer {
+    pub(super) fn append_batch(&self, append: Append) -> Result<Appended> {
+        self.queue(Work::Batch(append))
+    }
+
+    pub(super) fn append_decided(
+        &self,
+        decider: &mut (dyn Decider + Send),
+        durability: Durability,
+    ) -> Result<Appended> {
+        self.queue(Work::Decide { decider, durability, decided: None })
+    }
+
+    fn queue(&self, work: Work<'_>) -> Result<Appended> {
+        let append = match &work {
+            Work::Batch(append) => Some(append.clone()),
+            Work::Decide { .. } => None,
+        };
+        let ticket =
+            Arc::new(Ticket { append, state: Mutex::new(Waiting::Queued), turned: Condvar::new() });
+        let mut queue = locked(&self.queue);
+        if queue.led {
+            queue.waiting.push_back(Arc::clone(&ticket));
+            drop(queue);
+            let mut state = locked(&ticket.state);
+            loop {
+                match std::mem::replace(&mut *state, Waiting::Queued) {
+                    Waiting::Queued => {
+                        state = ticket.turned.wait(state).unwrap_or_else(|e| e.into_inner());
+                    }
+                    Waiting::Leads => break,
+                    Waiting::Done(result) => return result,
+                }
+            }
+        } else {
+            queue.led = true;
+            drop(queue);
+        }
+        self.lead(Job { work, ticket: None, outcome: None })
+    }
+
+    fn lead(&self, own: Job<'_>) -> Result<Appended> {
+        let lead = Lead(self);
+        let mut jobs = vec![own];
+        {
+            let mut side = locked(&self.append);
+            self.write_group(&mut side, &mut jobs, true);
+        }
+        drop(lead);
+        self.acknowledge(&mut jobs);
+        let mut own = None;
+        for job in jobs {
+            let answer = job.outcome.map_or_else(|| Err(unplanned()), |p| p.map(|p| p.appended));
+            match job.ticket {
+                Some(ticket) => ticket.turn(Waiting::Done(answer)),
+                None => own = Some(answer),
+            }
+        }
+        own.unwrap_or_else(|| Err(unplanned()))
+    }
+
+    /// Writes the jobs, and what waits in the queue behind them when `gather` is set; every job has an outcome then.
+    fn write_group(&self, side: &mut AppendSide, jobs: &mut Vec<Job<'_>>, gather: bool) {
+        if let Err(e) = self.try_write_group(side, jobs, gather) {
+            for job in jobs.iter_mut().filter(|job| !matches!(job.outcome, Some(Err(_)))) {
+                job.outcome = Some(Err(e.clone()));
+            }
+        }
+    }
+
+    fn try_write_group(
+        &self,
+        side: &mut AppendSide,
+        jobs: &mut Vec<Job<'_>>,
+        gather: bool,
+    ) -> Result<()> {
+        self.learn(side)?;
+        let held = side.lock.acquire()?;
+        let durable = self.make_current(side)?;
+        for job in jobs.iter_mut() {
+            if let Work::Decide { decider, .. } = &mut job.work {
+                reader::feed(&self.view, &mut **decider, &side.tail.end)?;
+            }
+        }
+        let mut draft = Draft::new(&side.tail, durable);
+        for job in jobs.iter_mut() {
+            job.outcome = Some(self.plan(&mut draft, job));
+        }
+        while gather
+            && draft.bytes.len() < GROUP_BYTES
+            && draft.end.offset < self.view.options.segment_bytes
+        {
+            let Some(ticket) = self.next_waiting() else { break };
+            let append = ticket.append.clone().unwrap_or_default();
+            let mut job = Job { work: Work::Batch(append), ticket: Some(ticket), outcome: None };
+            job.outcome = Some(self.plan(&mut draft, &mut job));
+            jobs.push(job);
+        }
+        let (bytes, end) = (draft.bytes, draft.end);
+        if !bytes.is_empty() {
+            self.write_lines(&mut side.tail, &bytes, end)?;
+            side.lock.write(&end.written()).map_err(indeterminate)?;
+            self.view.marks.raise(Seq::ZERO, end.seq);
+        }
+        if side.tail.end.offset >= self.view.options.segment_bytes {
+            let mut sync = locked(&self.sync);
+            let also_held = sync.lock.acquire()?;
+            // The group is written; a roll that fails is finished, or its error reported, by the next append.
+            let _ = self.roll(side, &mut sync);
+            drop(also_held);
+        }
+        drop(held);
+        Ok(())
+    }
+
+    /// The next caller whose append anybody can make.
+    fn next_waiting(&self) -> Option<Arc<Ticket>> {
+        let mut queue = locked(&self.queue);
+        queue.waiting.pop_front_if(|ticket| ticket.append.is_some())
+    }
+
+    fn plan(&self, draft: &mut Draft<'_>, job: &mut Job<'_>) -> Result<Planned> {
+        let now = self.clock.now();
+        match &mut job.work {
+            Work::Batch(append) => draft.plan(&*self.storage, append, now),
+            Work::Decide { decider, decided, .. } => {
+                // Lines of an earlier attempt may still be there; then they are the answer.
+                if let Some(append) = decided.take()
+                    && let Some(known) = draft.repeated(&*self.storage, &append)?
+                {
+                    return Ok(known);
+                }
+                let append = decider.decide(now)?;
+                let planned = draft.plan(&*self.storage, &append, now)?;
+                *decided = Some(append);
+                Ok(planned)
+            }
+        }
+    }
+
+    /// Makes sure, under the append lock, that the knowledge is the log's whole content and its end takes lines.
+    /// Returns the highest position that is known to be durable.
+    fn make_current(&self, side: &mut AppendSide) -> Result<Seq> {
+        let durable: Durable = side.durable.read()?.unwrap_or_default();
+        self.check_halts(&durable)?;
+        let written: Option<Written> = side.lock.read()?;
+        if !written.is_some_and(|written| side.tail.end.is(&written)) {
+            self.learn(side)?;
+        }
+        let as_written = written.is_some_and(|written| side.tail.end.is(&written));
+        if as_written && !side.tail.sealed && self.end_is_in_place(&side.tail)? {
+            return Ok(Seq(durable.seq));
+        }
+        let mut sync = locked(&self.sync);
+        let held = sync.lock.acquire()?;
+        self.settle(side, &mut sync)?;
+        drop(held);
+        Ok(side.tail.end.seq)
+    }
+
+    /// Whether the segment that is written to is still the one of that name, and ends where it should.
+    fn end_is_in_place(&self, tail: &Tail) -> Result<bool> {
+        let Some(file) = &tail.file else { return Ok(false) };
+        let look = || -> std::io::Result<bool> {
+            let named = self.storage.stat(&segment_path(tail.end.segment))?;
+            Ok(named.id == file.id()? && file.size()? == tail.end.offset)
+        };
+        match look() {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            other => {
+                other.map_err(|e| segments::error(&*self.storage, tail.end.segment, "look at", e))
+            }
+        }
+    }
+
+    /// A store whose sync failed twice takes no appends from handles that were open then.
+    fn check_halts(&self, durable: &Durable) -> Result<()> {
+        if durable.halts <= self.halts.load(std::sync::atomic::Ordering::SeqCst) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::ReadOnly,
+            "the store takes no appends since a second sync failed",
+        )
+        .path(self.storage.display(SYNC_LOCK))
+        .hint("look at the disk, then open the store again"))
+    }
+
+    /// Writes whole lines at the end of the log, or nothing.
+    pub(super) fn write_lines(&self, tail: &mut Tail, bytes: &[u8], end: End) -> Result<()> {
+        let segment = tail.end.segment;
+        let fail = |e| segments::error(&*self.storage, segment, "write to", e);
+        let Some(file) = tail.file.clone() else {
+            return Err(Error::new(ErrorKind::Unavailable, "no segment is open for appending"));
+        };
+        if let Err(e) = write_full(&*file, bytes, tail.end.offset) {
+            let error = fail(e);
+            return Err(match file.truncate(tail.end.offset) {
+                Ok(()) => error,
+                Err(_) => indeterminate(error),
+            });
+        }
+        *locked(&self.active) = Some((segment, file));
+        tail.apply_all(bytes);
+        debug_assert_eq!(tail.end, end, "what was written is not what was planned");
+        Ok(())
+    }
+
+    /// Syncs for the jobs that want it. A job whose lines were cut is appended again.
+    fn acknowledge(&self, jobs: &mut Vec<Job<'_>>) {
+        for _ in 0..ATTEMPTS {
+            let Some(last) = jobs.iter().filter_map(Job::to_sync).max_by_key(|end| end.seq) else {
+                return;
+            };
+            match self.sync_through(&last) {
+                Ok(Ack::Durable) => return,
+                Ok(Ack::Again) => {
+                    let mut again: Vec<Job<'_>> = Vec::new();
+                    let (cut, kept) = std::mem::take(jobs)
+                        .into_iter()
+                        .partition::<Vec<_>, _>(|job| job.to_sync().is_some());
+                    again.extend(cut);
+                    self.write_group(&mut locked(&self.append), &mut again, false);
+                    jobs.extend(kept);
+                    jobs.extend(again);
+                }
+                Err(e) => return fail_unsynced(jobs, &e),
+            }
+        }
+        let e =
+            Error::new(ErrorKind::Unavailable, "the lines were cut each time they were written");
+        fail_unsynced(jobs, &e);
+    }
+
+    /// Makes lines durable that were written by this process and end at `mine`.
+    fn sync_through(&self, mine: &End) -> Result<Ack> {
+        {
+            let mut side = locked(&self.sync);
+            let held = side.lock.acquire()?;
+            let answer = self.try_sync(&side, mine)?;
+            drop(held);
+            if let Some(ack) = answer {
+                return Ok(ack);
+            }
+        }
+        // The order of the locks is append, then sync.
+        let mut append = locked(&self.append);
+        let held = append.lock.acquire()?;
+        let mut sync = locked(&self.sync);
+        let also_held = sync.lock.acquire()?;
+        self.check_halts(&sync.lock.read()?.unwrap_or_default())?;
+        self.settle(&mut append, &mut sync)?;
+        drop(also_held);
+        drop(held);
+        Ok(Ack::Again)
+    }
+
+    /// Under the sync lock: `None` when the log has to be settled.
+    fn try_sync(&self, side: &SyncSide, mine: &End) -> Result<Option<Ack>> {
+        let floor: Durable = side.lock.read()?.unwrap_or_default();
+        self.check_halts(&floor)?;
+        let file = match segments::open(&*self.storage, mine.segment, crate::storage::Access::Read)
+        {
+            Ok(file) => file,
+            Err(e) if *e.kind() == ErrorKind::NotFound => return Ok(Some(Ack::Again)),
+            Err(e) => return Err(e),
+        };
+        if !trailer_is(&*self.storage, &*file, mine.segment, mine.offset, mine.crc)? {
+            return Ok(Some(Ack::Again));
+        }
+        if floor.seq >= mine.seq.0 {
+            self.view.marks.raise(Seq(floor.seq), Seq::ZERO);
+            return Ok(Some(Ack::Durable));
+        }
+        let written: Written = side.written.read()?.unwrap_or_default();
+        let fits = written.segment == floor.segment
+            && written.segment == mine.segment.0
+            && written.seq >= mine.seq.0;
+        if floor.syncing || !fits {
+            return Ok(None);
+        }
+        side.lock.write(&Durable { syncing: true, ..floor })?;
+        let file: Arc<dyn File> = self.sync_file(mine.segment)?;
+        if file.sync_data().is_err() {
+            return Ok(None);
+        }
+        let end = End {
+            segment: Seq(written.segment),
+            offset: written.offset,
+            seq: Seq(written.seq),
+            crc: written.crc(),
+            time: mine.time,
+        };
+        side.lock.write(&durable_at(&end, floor.halts))?;
+        self.view.marks.raise(end.seq, Seq::ZERO);
+        Ok(Some(Ack::Durable))
+    }
+
+    /// The descriptor to sync a segment by: one that was open before its lines were written, so that an error of the
+    /// kernel's own write-back is seen by it.
+    fn sync_file(&self, segment: Seq) -> Result<Arc<dyn File>> {
+        let kept = locked(&self.active).clone();
+        match kept {
+            Some((first, file)) if first == segment => Ok(file),
+            _ => segments::open(&*self.storage, segment, crate::storage::Access::Read),
+        }
+    }
+}
+
+/// The lead, given on when it is dropped, whatever happened.
+struct Lead<'a>(&'a Writer);
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        let mut queue = locked(&self.0.queue);
+        match queue.waiting.pop_front() {
+            Some(next) => next.turn(Waiting::Leads),
+            None => queue.led = false,
+        }
+    }
+}
+
+impl Ticket {
+    fn turn(&self, to: Waiting) {
+        *locked(&self.state) = to;
+        self.turned.notify_one();
+    }
+}
+
+fn fail_unsynced(jobs: &mut [Job<'_>], error: &Error) {
+    for job in jobs.iter_mut().filter(|job| job.to_sync().is_some()) {
+        job.outcome = Some(Err(indeterminate(error.clone())));
+    }
+}
+
+/// The lines may be in the log and may be durable; only a repeat with the same ids tells.
+fn indeterminate(error: Error) -> Error {
+    Error::new(ErrorKind::Indeterminate, "the events are perhaps in the log")
+        .hint("append them again with the same ids")
+        .caused_by(error)
+}
+
+fn unplanned() -> Error {
+    Error::new(ErrorKind::Unavailable, "the append was not made")
+}
