@@ -53,16 +53,17 @@ impl Marks {
         locked(&self.state).rung
     }
 
-    /// Waits until the bell has rung more often than `heard`, or for `timeout`.
-    pub(super) fn wait(&self, heard: u64, timeout: Duration) {
+    /// Waits until the bell has rung more often than `heard`, or for `timeout`; tells whether it has.
+    pub(super) fn wait(&self, heard: u64, timeout: Duration) -> bool {
         let end = Instant::now() + timeout;
         let mut state = locked(&self.state);
         while state.rung == heard {
             let Some(left) = end.checked_duration_since(Instant::now()).filter(|d| !d.is_zero())
             else {
-                return;
+                return false;
             };
             state = self.bell.wait_timeout(state, left).map_or_else(|e| e.into_inner().0, |w| w.0);
         }
+        true
     }
 }

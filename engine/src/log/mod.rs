@@ -7,6 +7,7 @@ mod create;
 mod draft;
 mod follow;
 mod gaps;
+mod mark;
 mod marks;
 mod reader;
 mod recover;
@@ -17,6 +18,7 @@ mod slots;
 mod tail;
 mod verify;
 mod visit;
+mod waits;
 mod walk;
 mod writer;
 
@@ -41,6 +43,7 @@ pub use verify::{Progress, Report, verify};
 use marks::Marks;
 use slots::LockFile;
 use tail::Tail;
+use waits::Waits;
 use writer::Queue;
 
 /// How a log is opened.
@@ -52,6 +55,9 @@ pub struct Options {
     pub program: String,
     /// Who is told what a person should know; nobody by default. It is called with locks held: it must not use the log.
     pub notices: Option<Tell>,
+    /// Whether this process lives long: then it marks the log after a quiet spell, so that the log itself says that its
+    /// last line is durable.
+    pub long_lived: bool,
 }
 
 impl Default for Options {
@@ -60,6 +66,7 @@ impl Default for Options {
             segment_bytes: 64 << 20,
             program: concat!("annals-engine ", env!("CARGO_PKG_VERSION")).to_owned(),
             notices: None,
+            long_lived: false,
         }
     }
 }
@@ -69,6 +76,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("segment_bytes", &self.segment_bytes)
             .field("program", &self.program)
+            .field("long_lived", &self.long_lived)
             .finish_non_exhaustive()
     }
 }
@@ -166,15 +174,17 @@ impl Log {
         let id = create::open_or_create(&storage, &*clock)?;
         let view =
             Arc::new(LogView { storage: Arc::clone(&storage), id, marks: Marks::new(), options });
+        let waits = view.options.notices.clone().map(Waits::new);
+        let waits = waits.as_ref();
         let writer = Arc::new(Writer {
             who: create::writer(&view.options),
             append: Mutex::new(AppendSide {
-                lock: LockFile::open(&storage, APPEND_LOCK)?,
+                lock: LockFile::open(&storage, APPEND_LOCK)?.telling(waits),
                 durable: LockFile::open(&storage, SYNC_LOCK)?,
                 tail: Tail::new(id),
             }),
             sync: Mutex::new(SyncSide {
-                lock: LockFile::open(&storage, SYNC_LOCK)?,
+                lock: LockFile::open(&storage, SYNC_LOCK)?.telling(waits),
                 written: LockFile::open(&storage, APPEND_LOCK)?,
             }),
             view: Arc::clone(&view),
@@ -186,7 +196,11 @@ impl Log {
             active: Mutex::default(),
         });
         writer.open()?;
-        Ok(Self { view, writer: Some(writer) })
+        let log = Self { view, writer: Some(writer) };
+        if log.view.options.long_lived {
+            log.mark_when_quiet();
+        }
+        Ok(log)
     }
 
     /// Opens a store for reading alone: no lock is taken, no file made, no byte changed, and a read-only mount will do.

@@ -1,5 +1,6 @@
 //! A lock file of the store: the kernel's lock on it, and the two slots inside that its holder writes in turn.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
@@ -10,25 +11,37 @@ use crate::error::{Error, Result};
 use crate::format::slot::{self, BLOCK};
 use crate::storage::{self, Access, File, Locked, Storage, read_full, write_full};
 
+use super::waits::Waits;
+
 /// One of the lock files.
 #[derive(Debug)]
 pub(super) struct LockFile {
     storage: Arc<dyn Storage>,
     name: &'static str,
     file: Arc<dyn File>,
+    /// The generation that was read last under the present lock, and the block to write next.
+    next: Cell<Option<(u64, u64)>>,
+    waits: Option<Waits>,
 }
 
 impl LockFile {
     /// Opens the lock file and makes it when it is absent.
     pub(super) fn open(storage: &Arc<dyn Storage>, name: &'static str) -> Result<Self> {
         let file = open(&**storage, name)?;
-        Ok(Self { storage: Arc::clone(storage), name, file })
+        Ok(Self { storage: Arc::clone(storage), name, file, next: Cell::new(None), waits: None })
+    }
+
+    /// Has long waits for this lock told about.
+    pub(super) fn telling(mut self, waits: Option<&Waits>) -> Self {
+        self.waits = waits.cloned();
+        self
     }
 
     /// Takes the lock. On return the file that is locked is the one that bears the name.
     pub(super) fn acquire(&mut self) -> Result<Locked> {
+        self.next.set(None);
         loop {
-            let locked = storage::lock(&self.file).map_err(|e| self.error("lock", e))?;
+            let locked = self.lock().map_err(|e| self.error("lock", e))?;
             let mine = self.file.id().map_err(|e| self.error("look at", e))?;
             match self.storage.stat(self.name) {
                 Ok(named) if named.id == mine => return Ok(locked),
@@ -41,22 +54,41 @@ impl LockFile {
         }
     }
 
+    fn lock(&self) -> io::Result<Locked> {
+        let Some(waits) = &self.waits else { return storage::lock(&self.file) };
+        match storage::try_lock(&self.file) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                let _waiting = waits.begin(self.name, &self.file);
+                storage::lock(&self.file)
+            }
+            other => other,
+        }
+    }
+
     /// The value in the slots; `None` when no slot is whole. The holder of the lock sees the last one written; anybody
     /// else the last or the one before.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<Option<T>> {
-        read_slots(&*self.file)
-            .map(|found| found.map(|(_, value, _)| value))
-            .map_err(|e| self.error("read", e))
+        let newest = read_slots(&*self.file).map_err(|e| self.error("read", e))?;
+        let Some((generation, value, other)) = newest else {
+            self.next.set(Some((1, 0)));
+            return Ok(None);
+        };
+        self.next.set(Some((generation + 1, other)));
+        Ok(Some(value))
     }
 
     /// Writes the value, by the holder of the lock alone. It is seen by every process on return and durable at no
     /// certain time.
     pub(super) fn write<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<()> {
-        let newest = read_slots::<T>(&*self.file).map_err(|e| self.error("read", e))?;
-        let (generation, number) =
-            newest.map_or((1, 0), |(generation, _, other)| (generation + 1, other));
+        if self.next.get().is_none() {
+            self.read::<T>()?;
+        }
+        let (generation, number) = self.next.take().unwrap_or((1, 0));
         let block = slot::encode(generation, value);
-        write_full(&*self.file, &block, number * BLOCK as u64).map_err(|e| self.error("write", e))
+        write_full(&*self.file, &block, number * BLOCK as u64)
+            .map_err(|e| self.error("write", e))?;
+        self.next.set(Some((generation + 1, 1 - number)));
+        Ok(())
     }
 
     fn error(&self, verb: &str, source: io::Error) -> Error {

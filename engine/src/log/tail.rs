@@ -61,6 +61,8 @@ pub(super) struct Tail {
     /// The active segment; `None` while it has no file that is open here.
     pub(super) file: Option<Arc<dyn File>>,
     pub(super) sealed: bool,
+    /// Whether the last line is a mark.
+    pub(super) marked: bool,
     /// Lines of the active segment and the time of its first one, for the seal.
     pub(super) lines: u64,
     pub(super) first_time: Timestamp,
@@ -88,6 +90,7 @@ impl Tail {
             after: Link::START,
             file: None,
             sealed: false,
+            marked: false,
             lines: 0,
             first_time: Timestamp::EPOCH,
             streams: HashMap::new(),
@@ -247,6 +250,7 @@ impl Tail {
         }
         self.lines += 1;
         self.sealed = is_seal(line);
+        self.marked = fields.kind == control::MARK;
         self.end =
             End { segment, offset: span.end(), seq: fields.seq, crc: line.crc, time: fields.time };
     }

@@ -126,3 +126,47 @@ fn clock_steps() {
     let said = |time| ("x.test.said".to_owned(), time);
     assert_eq!(times, [said(start), said(start), ("log.clock".to_owned(), back), said(back)]);
 }
+
+/// A mark follows an event and not another mark, and the log says by itself that the event is durable.
+#[test]
+fn marks() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = open(&dir, 1 << 20);
+    let appended = log.append(Append::new(vec![event("a", "one")])).unwrap();
+    log.mark().unwrap();
+    log.mark().unwrap();
+    let records: Vec<_> = log
+        .read(Read::default())
+        .unwrap()
+        .filter_map(|item| match item.unwrap() {
+            Item::Record(r) if r.seq > Seq(1) => Some((r.kind.to_string(), r.durable)),
+            _ => None,
+        })
+        .collect();
+    let seq = appended.positions[0].seq;
+    let expect = [("x.test.said".to_owned(), Seq(1)), ("log.mark".to_owned(), seq)];
+    assert_eq!(records, expect);
+}
+
+/// A wait for a lock that somebody holds for long is told about, with the holder, and ends well.
+#[test]
+fn long_waits_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let holder = open(&dir, 1 << 20);
+    let lock = holder.storage().open(APPEND_LOCK, crate::storage::Access::Write).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let notices: Tell = Arc::new(move |notice| tell.send(notice.clone()).unwrap());
+    let storage = Arc::clone(holder.storage());
+    let options = Options { notices: Some(notices), ..Options::default() };
+    let waiter = Log::open(storage, Arc::new(SystemClock), options).unwrap();
+    let held = crate::storage::lock(&lock).unwrap();
+    std::thread::scope(|scope| {
+        let append = scope.spawn(|| waiter.append(Append::new(vec![event("a", "one")])));
+        let Notice::LockWait(wait) = told.recv().unwrap() else { panic!("another notice") };
+        assert_eq!(wait.name, APPEND_LOCK);
+        let me = format!("process {}", std::process::id());
+        assert!(wait.holder.is_some_and(|who| who.starts_with(&me)));
+        drop(held);
+        append.join().unwrap().unwrap();
+    });
+}

@@ -165,7 +165,10 @@ impl Writer {
         jobs: &mut Vec<Job<'_>>,
         gather: bool,
     ) -> Result<()> {
-        self.learn(side)?;
+        if !is_known(side)? {
+            // What others wrote is read before the lock is taken, so that little is left to read under it.
+            self.learn(side)?;
+        }
         let held = side.lock.acquire()?;
         let durable = self.make_current(side)?;
         for job in jobs.iter_mut() {
@@ -231,15 +234,13 @@ impl Writer {
 
     /// Makes sure, under the append lock, that the knowledge is the log's whole content and its end takes lines.
     /// Returns the highest position that is known to be durable.
-    fn make_current(&self, side: &mut AppendSide) -> Result<Seq> {
+    pub(super) fn make_current(&self, side: &mut AppendSide) -> Result<Seq> {
         let durable: Durable = side.durable.read()?.unwrap_or_default();
         self.check_halts(&durable)?;
-        let written: Option<Written> = side.lock.read()?;
-        if !written.is_some_and(|written| side.tail.end.is(&written)) {
+        if !is_known(side)? {
             self.learn(side)?;
         }
-        let as_written = written.is_some_and(|written| side.tail.end.is(&written));
-        if as_written && !side.tail.sealed && self.end_is_in_place(&side.tail)? {
+        if is_known(side)? && !side.tail.sealed && self.end_is_in_place(&side.tail)? {
             return Ok(Seq(durable.seq));
         }
         let mut sync = locked(&self.sync);
@@ -350,8 +351,7 @@ impl Writer {
     fn try_sync(&self, side: &SyncSide, mine: &End) -> Result<Option<Ack>> {
         let floor: Durable = side.lock.read()?.unwrap_or_default();
         self.check_halts(&floor)?;
-        let file = match segments::open(&*self.storage, mine.segment, crate::storage::Access::Read)
-        {
+        let file = match self.sync_file(mine.segment) {
             Ok(file) => file,
             Err(e) if *e.kind() == ErrorKind::NotFound => return Ok(Some(Ack::Again)),
             Err(e) => return Err(e),
@@ -371,7 +371,6 @@ impl Writer {
             return Ok(None);
         }
         side.lock.write(&Durable { syncing: true, ..floor })?;
-        let file: Arc<dyn File> = self.sync_file(mine.segment)?;
         if file.sync_data().is_err() {
             return Ok(None);
         }
@@ -396,6 +395,12 @@ impl Writer {
             _ => segments::open(&*self.storage, segment, crate::storage::Access::Read),
         }
     }
+}
+
+/// Whether the log ends where this process knows it to end, as the slot tells.
+fn is_known(side: &AppendSide) -> Result<bool> {
+    let written: Option<Written> = side.lock.read()?;
+    Ok(written.is_some_and(|written| side.tail.end.is(&written)))
 }
 
 /// The lead, given on when it is dropped, whatever happened.

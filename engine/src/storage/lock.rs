@@ -39,3 +39,12 @@ pub fn lock(file: &Arc<dyn File>) -> io::Result<Locked> {
     file.lock()?;
     Ok(Locked { file: Arc::clone(file) })
 }
+
+/// Takes the lock if nobody has it.
+///
+/// # Errors
+/// `WouldBlock` when somebody has it, and what [`File::try_lock`] says.
+pub fn try_lock(file: &Arc<dyn File>) -> io::Result<Locked> {
+    file.try_lock()?;
+    Ok(Locked { file: Arc::clone(file) })
+}

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use disk::Disk;
-pub use lock::{LockWait, Locked, lock};
+pub use lock::{LockWait, Locked, lock, try_lock};
 pub use map::Mapping;
 
 /// How a file is opened.
