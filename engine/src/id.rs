@@ -82,7 +82,8 @@ impl EventId {
     }
 
     /// The UUIDv8 (RFC 9562, section 5.8) that SHA-256 gives for the length-prefixed parts: the same parts, the same
-    /// identity, on any machine. `kind` is `import`, `key` or `watch`.
+    /// identity, on any machine. `kind` is `import`, `key`, `watch` or,
+    /// for the log's own lines, `log`.
     #[must_use]
     pub fn derived(kind: &str, scope: &str, key: &str) -> Self {
         let mut hash = Sha256::new();

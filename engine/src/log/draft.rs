@@ -207,15 +207,16 @@ impl<'t> Draft<'t> {
     ) -> Result<()> {
         let payload = Payload::of(data)?;
         let version = self.version(control::STREAM).next();
+        let seq = self.end.seq.next();
         let fields = Fields {
-            seq: self.end.seq.next(),
+            seq,
             time,
             durable: self.durable,
             prev: self.end.crc,
             stream: Cow::Borrowed(control::STREAM),
             version,
             kind,
-            id: EventId::new(time),
+            id: self.tail.control_id(seq),
             batch: None,
             cause: None,
             flow: None,

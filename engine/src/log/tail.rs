@@ -100,6 +100,11 @@ impl Tail {
         }
     }
 
+    /// The id of the log's own line at a position: the same on every attempt to write it.
+    pub(super) fn control_id(&self, seq: Seq) -> EventId {
+        EventId::derived("log", &self.store.to_string(), &seq.to_string())
+    }
+
     /// The version of a stream.
     pub(super) fn version(&self, stream: &str) -> Version {
         self.streams.get(stream).copied().unwrap_or_default()

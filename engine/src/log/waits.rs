@@ -1,6 +1,6 @@
 //! Waits for locks that grow long: a person is told who holds the lock. Nothing is taken from anybody.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const IDLE_LOOKS: u32 = 30;
 #[derive(Clone)]
 pub(super) struct Waits {
     tell: Tell,
-    state: Arc<Mutex<State>>,
+    state: Arc<(Mutex<State>, Condvar)>,
 }
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ impl Waits {
 
     /// Counts a wait until the value is dropped.
     pub(super) fn begin(&self, name: &'static str, file: &Arc<dyn File>) -> Waiting<'_> {
-        let mut state = locked(&self.state);
+        let mut state = locked(&self.state.0);
         let number = state.next;
         state.next += 1;
         let file = Arc::clone(file);
@@ -60,8 +60,9 @@ impl Waits {
     fn watch(&self) {
         let mut idle = 0;
         while idle < IDLE_LOOKS {
-            thread::sleep(LONG / 2);
-            let mut state = locked(&self.state);
+            // Nothing rings this bell: a contended lock is not made dearer by waking anybody.
+            let looked = self.state.1.wait_timeout(locked(&self.state.0), LONG / 2);
+            let (mut state, _) = looked.unwrap_or_else(PoisonError::into_inner);
             idle = if state.waits.is_empty() { idle + 1 } else { 0 };
             if idle == IDLE_LOOKS {
                 state.watched = false;
@@ -83,7 +84,7 @@ impl Waits {
 impl std::fmt::Debug for Waits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Waits")
-            .field("waits", &locked(&self.state).waits.len())
+            .field("waits", &locked(&self.state.0).waits.len())
             .finish_non_exhaustive()
     }
 }
@@ -97,6 +98,6 @@ pub(super) struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        locked(&self.waits.state).waits.retain(|wait| wait.number != self.number);
+        locked(&self.waits.state.0).waits.retain(|wait| wait.number != self.number);
     }
 }
