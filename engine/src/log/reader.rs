@@ -217,6 +217,10 @@ impl Reader {
         if self.at.link.seq >= limit.min(durable) || self.reported >= durable {
             return Ok(false);
         }
+        if segments::list(&*self.view.storage)?.last().is_some_and(|last| *last > segment) {
+            // The watermark already speaks of a segment that was made after this one was taken for the last.
+            return Ok(true);
+        }
         let from = self.at;
         let mut walk = Walk::new(bytes, from.offset, from.link, durable).inside_batch(from.ahead);
         if let Some(Step::Break(found)) = walk.next() {
