@@ -62,7 +62,8 @@ impl MemoryStore {
     /// How many records a reader at `after` has behind it.
     fn index_after(&self, history: &History, after: Option<Cursor>) -> Result<usize> {
         let Some(cursor) = after else { return Ok(0) };
-        history.index_of(self.id, &cursor).ok_or_else(|| {
+        let index = if cursor.store == self.id { history.index_of(&cursor) } else { None };
+        index.ok_or_else(|| {
             Error::new(ErrorKind::HistoryChanged, format!("{cursor} is no place in this store"))
                 .seq(cursor.seq)
                 .hint("begin again from the start of the log")
@@ -85,12 +86,13 @@ impl EventStore for MemoryStore {
         _durability: Durability,
     ) -> Result<Appended> {
         let mut history = self.history();
-        let seen = decider.seen();
-        let known = seen.map_or(Some(0), |cursor| history.index_of(self.id, &cursor));
-        let start = known.unwrap_or_else(|| {
-            decider.restart();
-            0
-        });
+        let start = match decider.seen() {
+            Some(cursor) if cursor.store == self.id && history.index_of(&cursor).is_none() => {
+                decider.restart();
+                0
+            }
+            seen => self.index_after(&history, seen)?,
+        };
         for record in history.records.iter().skip(start) {
             decider.apply(&Item::Record(Box::new(record.clone())), &record.cursor(self.id));
         }
@@ -167,10 +169,11 @@ impl History {
         Version(self.streams.get(stream).map_or(0, |indexes| indexes.len() as u64))
     }
 
-    fn index_of(&self, store: StoreId, cursor: &Cursor) -> Option<usize> {
+    /// How many records there are up to the cursor, which is one of this store.
+    fn index_of(&self, cursor: &Cursor) -> Option<usize> {
         let index = usize::try_from(cursor.seq.0).ok()?;
         let record = self.records.get(index.checked_sub(1)?)?;
-        (record.cursor(store) == *cursor).then_some(index)
+        (record.crc == cursor.crc).then_some(index)
     }
 
     /// The first record in `start..end` that the filter wants.

@@ -37,7 +37,8 @@ pub trait EventStore: Send + Sync {
     /// decision is pure and may be asked for more than once.
     ///
     /// # Errors
-    /// What [`EventStore::append`] and the decision itself say.
+    /// What [`EventStore::append`] and the decision itself say; `HistoryChanged` when the decider was fed from another
+    /// store. One that has seen lines that are gone from this one is restarted instead.
     fn append_deciding(
         &self,
         decider: &mut (dyn Decider + Send),

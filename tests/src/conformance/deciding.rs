@@ -10,7 +10,7 @@ use annals_engine::store::{
 };
 use annals_engine::{Error, ErrorKind, Result};
 
-use super::{Subject, event, own, stream, version};
+use super::{Subject, event, own, rewritten, stream, version};
 
 /// A fold that counts the events of one stream and decides with a given rule.
 pub(super) struct Counter<F> {
@@ -109,19 +109,31 @@ pub fn deciding_nothing(subject: &Subject) {
     assert_eq!((counter.count, subject.events().len()), (1, 1));
 }
 
-/// A fold that was fed from another history forgets it and is fed from the start.
-pub fn foreign_folds_begin_again(subject: &Subject) {
+/// A fold that has seen a line that is not in the log forgets everything and is fed from the start.
+pub fn folds_of_lost_lines_begin_again(subject: &Subject) {
+    subject.put("counter", 1);
+    subject.put("counter", 2);
+    let mut counter = Counter::new("counter", next_count);
+    subject.store.append_deciding(&mut counter, Durability::Synced).unwrap();
+    assert_eq!(counter.count, 2);
+    counter.seen = counter.seen.map(|cursor| rewritten(&cursor));
+    let appended = subject.store.append_deciding(&mut counter, Durability::Synced).unwrap();
+    assert_eq!((counter.restarts, counter.count, counter.applied), (1, 3, 3));
+    assert_eq!(appended.positions[0].version, version(4));
+}
+
+/// A fold that was fed from another store is a mistake of the caller's, and nothing is written.
+pub fn folds_of_another_store(subject: &Subject) {
     let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_790_000_000_000)));
     let other = MemoryStore::new(clock);
     let mut counter = Counter::new("counter", next_count);
     for _ in 0..3 {
         other.append_deciding(&mut counter, Durability::Synced).unwrap();
     }
-    assert_eq!(counter.count, 2);
     subject.put("counter", 1);
-    let appended = subject.store.append_deciding(&mut counter, Durability::Synced).unwrap();
-    assert_eq!((counter.restarts, counter.count), (1, 1));
-    assert_eq!(appended.positions[0].version, version(2));
+    let refused = subject.store.append_deciding(&mut counter, Durability::Synced).unwrap_err();
+    assert_eq!((refused.kind(), counter.restarts), (&ErrorKind::HistoryChanged, 0));
+    assert_eq!(subject.events().len(), 1);
 }
 
 /// What a decision expects is checked like any expectation.
