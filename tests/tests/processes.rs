@@ -13,7 +13,7 @@ use annals_engine::clock::SystemClock;
 use annals_engine::id::{StreamName, Version};
 use annals_engine::log::{Log, Options, verify};
 use annals_engine::storage::{Disk, Storage};
-use annals_engine::store::{EventStore, Item, Read, View};
+use annals_engine::store::{EventStore, Followed, Item, Read, View};
 
 fn scribe(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scribe"));
@@ -165,5 +165,82 @@ fn killed_writers_lose_nothing_acknowledged() {
             Some(words[1]),
             "{name}"
         );
+    }
+}
+
+/// Readers and verifiers run all the while that writers append, roll and one of them is killed: they see no damage and
+/// no gap, every position once and in order, and they change no byte.
+#[test]
+fn readers_disturb_nobody_and_see_no_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let path = store.to_str().unwrap();
+    drop(open(&store));
+    let storage: Arc<dyn Storage> = Arc::new(Disk::new(&store));
+    let steady: Vec<Child> = (0..2)
+        .map(|_| scribe(&["append", path, "steady", "300", "6000"]).spawn().unwrap())
+        .collect();
+    let (mut victim, mut said) = start(&["append", path, "victim", "1000000", "6000"]);
+    let log = Log::open_read_only(Arc::clone(&storage), Options::default()).unwrap();
+    let mut line = String::new();
+    for _ in 0..20 {
+        for view in [View::Durable, View::Written] {
+            let mut last = 0;
+            for item in log.read(Read::default().view(view)).unwrap() {
+                match item.unwrap() {
+                    Item::Record(r) => {
+                        assert_eq!(r.seq.0, std::mem::replace(&mut last, r.seq.0) + 1);
+                    }
+                    Item::Gap(gap) => panic!("{view:?}: {gap:?}"),
+                }
+            }
+        }
+        let report = verify(&storage, &mut |_| {}).unwrap();
+        assert_eq!((report.damages, report.notes), (vec![], vec![]));
+        said.read_line(&mut line).unwrap();
+    }
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    for writer in steady {
+        assert!(writer.wait_with_output().unwrap().status.success());
+    }
+    drop(open(&store));
+    assert_eq!(stream(&store, "steady").len(), 600);
+}
+
+/// A follower in one process sees what others append, each position once and in order, from before their first event
+/// to after their last, while segments roll under it; started again from its cursor it goes on where it stopped.
+#[test]
+fn a_follower_sees_every_event_of_other_processes_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let path = store.to_str().unwrap();
+    drop(open(&store));
+    let storage: Arc<dyn Storage> = Arc::new(Disk::new(&store));
+    let log = Log::open_read_only(storage, Options::default()).unwrap();
+    let writers: Vec<Child> =
+        (0..3).map(|_| scribe(&["append", path, "a", "100", "3000"]).spawn().unwrap()).collect();
+    let (mut events, mut last, mut cursor) = (0, 0, None);
+    while events < 300 {
+        let mut follower = log.follow(Read::after(cursor)).unwrap();
+        for _ in 0..77 {
+            match follower.next(None).unwrap() {
+                Followed::Item(Item::Record(record)) => {
+                    assert_eq!(record.seq.0, last + 1);
+                    last = record.seq.0;
+                    events += u32::from(record.stream.as_str() == "a");
+                }
+                Followed::Item(Item::Gap(gap)) => panic!("{gap:?}"),
+                Followed::CaughtUp(_) | Followed::Quiet => {}
+            }
+            if events == 300 {
+                break;
+            }
+        }
+        cursor = follower.cursor();
+        assert_eq!(cursor.map_or(0, |cursor| cursor.seq().0), last);
+    }
+    for writer in writers {
+        assert!(writer.wait_with_output().unwrap().status.success());
     }
 }
