@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use crate::clock::{Clock, SystemClock};
 use crate::error::Result;
-use crate::log::{self, Accepted, Log, Options, Progress, Report};
+use crate::log::{self, Log};
 use crate::storage::{Disk, Storage};
 use crate::store::{EventStore, MemoryStore};
+
+pub use crate::log::{Accepted, Notice, Options, Progress, Report};
 
 /// A store that is open. Clones share it; calls block, and may come from any thread.
 ///
