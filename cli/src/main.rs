@@ -1,2 +1,17 @@
-//! The program.
-fn main() {}
+//! The program: arguments in, words out. Everything that must be right lies in the engine.
+
+mod args;
+mod commands;
+mod exit;
+mod filter;
+mod glob;
+mod output;
+mod shown;
+mod sieve;
+mod signal;
+mod store;
+mod when;
+
+fn main() -> std::process::ExitCode {
+    commands::run(&std::env::args_os().collect::<Vec<_>>()).into()
+}

@@ -1,0 +1,77 @@
+//! The verbs, one file each: every one takes its arguments and the context, and answers with an exit code or a failure.
+
+pub(crate) mod completions;
+pub(crate) mod export;
+pub(crate) mod log;
+pub(crate) mod repair;
+pub(crate) mod session;
+pub(crate) mod sessions;
+pub(crate) mod stats;
+pub(crate) mod tail;
+pub(crate) mod verify;
+
+use std::ffi::OsString;
+
+use annals_engine::clock::{Clock, SystemClock};
+use clap::error::ErrorKind;
+
+use crate::args::{self, Cli, Global, Verb};
+use crate::exit::{Exit, Failure};
+use crate::output::color::ColorWhen;
+use crate::output::{Format, Output};
+use crate::signal;
+
+/// What every verb works with.
+pub(crate) struct Context {
+    pub(crate) global: Global,
+    pub(crate) out: Output,
+}
+
+/// Runs the program: the arguments, its own name first.
+pub(crate) fn run(args: &[OsString]) -> Exit {
+    let now = SystemClock.now();
+    let cli = match args::parse(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let format = if args::ask_for_json(args) { Format::Json } else { Format::Table };
+            return refuse(&error, Output::stdout(format, ColorWhen::Auto, now));
+        }
+    };
+    let out = Output::stdout(cli.global.format(), cli.global.color, now);
+    // Without it the signals still end the program, only by the system's own means.
+    drop(signal::listen());
+    let mut context = Context { global: cli.global.clone(), out };
+    let result = dispatch(&cli, &mut context);
+    context.out.finish(result)
+}
+
+fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
+    match &cli.verb {
+        Verb::Tail(args) => tail::run(args, context),
+        Verb::Log(args) => log::run(args, context),
+        Verb::Session(verb) => session::run(verb, context),
+        Verb::Sessions(verb) => sessions::run(verb, context),
+        Verb::Export(args) => export::run(args, context),
+        Verb::Verify(args) => verify::run(args, context),
+        Verb::Repair(args) => repair::run(args, context),
+        Verb::Stats(args) => stats::run(args, context),
+        Verb::Completions(args) => completions::run(args, context),
+    }
+}
+
+/// Help and version go to standard output; anything else that does not parse is a usage failure.
+fn refuse(error: &clap::Error, mut out: Output) -> Exit {
+    let text = error.render().to_string();
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let printed = out.bytes(text.as_bytes()).map(|()| Exit::Ok);
+        return out.finish(printed);
+    }
+    if out.is_json() {
+        let first = text.lines().next().unwrap_or_default();
+        let message = first.strip_prefix("error: ").unwrap_or(first);
+        let failure = Failure::usage(message).hint("`annals --help` lists the verbs");
+        return out.finish(Err(failure));
+    }
+    crate::output::say(text.trim_end());
+    Exit::Usage
+}

@@ -1,0 +1,112 @@
+//! `sessions history`: what was said in a session, oldest to newest, the newest page first.
+
+use annals_engine::clock::Timestamp;
+use annals_engine::session::history::{Message, Span};
+use annals_tools::history::sessions_history;
+use annals_tools::wire::{HistoryArgs, HistoryReply};
+use serde::Serialize;
+
+use super::folded;
+use crate::commands::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::table::dress;
+use crate::output::text::{bytes, count, many_lines};
+use crate::output::{Format, Output, say};
+use crate::{shown, store};
+
+/// Read what was said in a session
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  annals sessions history telegram:42
+  annals sessions history main -n 10 --include-tools
+  annals sessions history 019a             the beginning of a key or of an id is enough")]
+pub(crate) struct Args {
+    /// The session: its key, the id of one of its parts, or the beginning of either
+    #[arg(value_name = "KEY")]
+    key: String,
+    /// How many messages at most; 0 for all
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+    /// What tools answered too
+    #[arg(long)]
+    include_tools: bool,
+    /// All parts of the session, not only the current one
+    #[arg(long)]
+    all_parts: bool,
+    /// The page before the one that printed this cursor
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+}
+
+/// The reply as an object.
+#[derive(Serialize)]
+struct Answer {
+    ok: bool,
+    #[serde(flatten)]
+    reply: HistoryReply,
+}
+
+pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
+    let out = &mut context.out;
+    out.only("sessions history", &[Format::Table, Format::Json, Format::Jsonl])?;
+    let engine = store::open_read_only(&context.global)?;
+    let sessions = folded(engine.store())?;
+    let wanted = HistoryArgs {
+        session_key: args.key.clone(),
+        limit: Some(if args.limit == 0 { usize::MAX } else { args.limit }),
+        include_tools: args.include_tools,
+        cursor: args.cursor.clone(),
+    };
+    let span = if args.all_parts { Span::Whole } else { Span::Part };
+    let reply = sessions_history(&store::operator()?, engine.store(), &sessions, &wanted, span)?;
+    match out.format {
+        Format::Json => out.object(&Answer { ok: true, reply })?,
+        Format::Jsonl => reply.messages.iter().try_for_each(|message| out.object(message))?,
+        _ => show(&reply, out)?,
+    }
+    Ok(Exit::Ok)
+}
+
+fn show(reply: &HistoryReply, out: &mut Output) -> Result<(), Failure> {
+    if reply.damaged {
+        let text = "!!!!!!!! events of this session are missing: `annals verify` says which";
+        out.line(&dress(text, out.paint.loud()))?;
+    }
+    for message in &reply.messages {
+        for line in lines(message, out) {
+            out.line(&line)?;
+        }
+    }
+    out.flush()?;
+    if let Some(cursor) = &reply.cursor {
+        let shown = u64::try_from(reply.messages.len()).unwrap_or(0);
+        say(&format!(
+            "{} before these; go back with --cursor {cursor}",
+            count(reply.total.saturating_sub(shown), "message")
+        ));
+    }
+    if !reply.other_parts.is_empty() {
+        let parts = count(u64::try_from(reply.other_parts.len()).unwrap_or(0), "other part");
+        say(&format!("{parts}: {}", reply.other_parts.join(", ")));
+    }
+    Ok(())
+}
+
+/// A message: a line that says when, where and who, then what was said, then a blank line.
+fn lines(message: &Message, out: &Output) -> Vec<String> {
+    let time = out.time_style().show(Timestamp::from_millis(message.timestamp));
+    let sender = message.provenance.as_ref().and_then(|from| from.source_session_key.as_ref());
+    let from = sender.map(|key| format!(" from {key}")).unwrap_or_default();
+    let head = dress(&format!("{}{from}", message.role), out.paint.title());
+    let place = dress(&format!("#{} {time}", message.seq), out.paint.faint());
+    let text = match (&message.content, message.blob) {
+        (Some(content), _) => shown::content::text(content),
+        (None, Some(blob)) => format!("[{} in blobs/]", bytes(blob.bytes)),
+        (None, None) => String::new(),
+    };
+    let mut lines = vec![format!("{head}  {place}")];
+    lines.extend(many_lines(&text).lines().map(str::to_owned));
+    lines.push(String::new());
+    lines
+}

@@ -1,0 +1,239 @@
+//! Which events are wanted: what was typed becomes a checked query before anything is read, and what the store can
+//! look for by itself is handed to it.
+
+mod belonging;
+mod event_type;
+mod names;
+
+use annals_engine::session::event::SessionKind;
+use annals_engine::store::{EventStore, Filter, Record};
+use clap::builder::PossibleValuesParser;
+use regex::Regex;
+
+use crate::exit::Failure;
+use crate::glob::Glob;
+use crate::output::Output;
+use crate::shown::Shown;
+use crate::when::{self, Bound};
+use belonging::Belonging;
+use event_type::Types;
+use names::Name;
+
+/// The shortest beginning of an id that stands for the id.
+const PREFIX_LEAST: usize = 4;
+
+/// The filters of `tail`, `log` and `export`.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Filters")]
+pub(crate) struct FilterArgs {
+    /// Sessions, and the runs that work on them: a key, or a pattern with * and ?
+    #[arg(long, value_name = "KEY|GLOB")]
+    session: Vec<String>,
+    /// Types: `turn`, `run.finished`; families: `spawn`, `run`; patterns; `error` for what went wrong
+    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
+    types: Vec<String>,
+    /// Kinds of sessions
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind_parser())]
+    kind: Vec<String>,
+    /// Messages between sessions that come from here
+    #[arg(long, value_name = "KEY|GLOB")]
+    from: Option<String>,
+    /// Messages between sessions that go here
+    #[arg(long, value_name = "KEY|GLOB")]
+    to: Option<String>,
+    /// Sessions of this agent
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    /// What belongs to this run: its id, or the beginning of it
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
+    /// What follows from one outside stimulus: the flow's id, or the beginning of it
+    #[arg(long, value_name = "ID")]
+    flow: Option<String>,
+    /// Text that matches a regular expression
+    #[arg(short = 'g', long, value_name = "REGEX")]
+    grep: Option<String>,
+    /// Not before: 2h, 3d, yesterday, 14:30, an ISO time, or #42 for a place in the log
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Not after; the same forms
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
+    /// Whether the log's own housekeeping is wanted too.
+    #[arg(skip)]
+    housekeeping: bool,
+}
+
+fn kind_parser() -> PossibleValuesParser {
+    PossibleValuesParser::new(SessionKind::ALL.iter().map(|kind| kind.as_str()))
+}
+
+/// A checked query.
+pub(crate) struct Wanted {
+    sessions: Vec<Name>,
+    types: Types,
+    kinds: Vec<SessionKind>,
+    from: Option<Glob>,
+    to: Option<Glob>,
+    agent: Option<String>,
+    run: Option<String>,
+    flow: Option<String>,
+    grep: Option<Regex>,
+    since: Option<Bound>,
+    until: Option<Bound>,
+    belonging: Belonging,
+}
+
+impl FilterArgs {
+    /// The same for one session more.
+    pub(crate) fn and_session(mut self, key: Option<&str>) -> Self {
+        self.session.extend(key.map(str::to_owned));
+        self
+    }
+
+    /// The same with the log's own housekeeping.
+    pub(crate) fn everything(mut self) -> Self {
+        self.housekeeping = true;
+        self
+    }
+
+    /// Checks what was typed.
+    ///
+    /// # Errors
+    /// Usage, naming the option and what it takes.
+    pub(crate) fn check(&self, out: &Output) -> Result<Wanted, Failure> {
+        let bound = |option: &str, text: &Option<String>| match text {
+            None => Ok(None),
+            Some(text) => match when::parse(text, out.now, &out.zone) {
+                Some(bound) => Ok(Some(bound)),
+                None => Err(bad(option, text, "is no time").hint(when::FORMS)),
+            },
+        };
+        let wanted = Wanted {
+            sessions: self.session.iter().map(|p| Name::check(p)).collect::<Result<_, _>>()?,
+            types: Types::check(&self.types, self.housekeeping)?,
+            kinds: self.kind.iter().filter_map(|word| SessionKind::from_word(word)).collect(),
+            from: self.from.as_deref().map(|p| pattern("--from", p)).transpose()?,
+            to: self.to.as_deref().map(|p| pattern("--to", p)).transpose()?,
+            agent: self.agent.clone(),
+            run: self.run.as_deref().map(|id| beginning("--run", id)).transpose()?,
+            flow: self.flow.as_deref().map(|id| beginning("--flow", id)).transpose()?,
+            grep: self.grep.as_deref().map(expression).transpose()?,
+            since: bound("--since", &self.since)?,
+            until: bound("--until", &self.until)?,
+            belonging: Belonging::default(),
+        };
+        match (wanted.since, wanted.until) {
+            (Some(Bound::Time(since)), Some(Bound::Time(until))) if since > until => {}
+            (Some(Bound::Seq(since)), Some(Bound::Seq(until))) if since > until => {}
+            _ => return Ok(wanted),
+        }
+        Err(Failure::usage("--since lies after --until: nothing can be between them"))
+    }
+}
+
+impl Wanted {
+    /// Finds the sessions that were named by less than their key.
+    ///
+    /// # Errors
+    /// Not found, usage when several fit, damage when all that is known of it is that it was lost.
+    pub(crate) fn resolve(&mut self, events: &dyn EventStore) -> Result<(), Failure> {
+        names::resolve(&mut self.sessions, events)
+    }
+
+    /// What the store can look for by itself. Everything wanted fits it, and everything that tells about it.
+    pub(crate) fn narrowed(&self) -> Filter {
+        Filter { streams: Vec::new(), types: self.types.narrowed() }
+    }
+
+    /// Learns what a record says about the records to come.
+    pub(crate) fn learn(&mut self, record: &Record) {
+        self.belonging.learn(record);
+    }
+
+    /// Whether an event is wanted.
+    pub(crate) fn keeps(&self, shown: &Shown) -> bool {
+        let record = &*shown.record;
+        self.types.keep(shown)
+            && self.of_session(record)
+            && self.in_time(shown)
+            && self.between_sessions(shown)
+            && self.flow.as_ref().is_none_or(|flow| has_flow(record, flow))
+            && self.run.as_ref().is_none_or(|run| shown.belongs_to_run(run))
+            && self.grep.as_ref().is_none_or(|regex| shown.has_text(regex))
+    }
+
+    /// Whether nothing that comes later can be wanted.
+    pub(crate) fn is_over(&self, record: &Record) -> bool {
+        matches!(self.until, Some(Bound::Seq(until)) if record.seq >= until)
+    }
+
+    fn of_session(&self, record: &Record) -> bool {
+        let key = self.belonging.session_of(record);
+        let named = self.sessions.is_empty() || self.sessions.iter().any(|name| name.is(key));
+        named
+            && (self.kinds.is_empty()
+                || self.belonging.kind_of(key).is_some_and(|kind| self.kinds.contains(&kind)))
+            && self
+                .agent
+                .as_ref()
+                .is_none_or(|agent| self.belonging.agent_of(key).is_some_and(|of| of == agent))
+    }
+
+    fn in_time(&self, shown: &Shown) -> bool {
+        let after = |bound: Bound| match bound {
+            Bound::Time(since) => shown.at >= since,
+            Bound::Seq(since) => shown.record.seq >= since,
+        };
+        let before = |bound: Bound| match bound {
+            Bound::Time(until) => shown.at <= until,
+            Bound::Seq(until) => shown.record.seq <= until,
+        };
+        self.since.is_none_or(after) && self.until.is_none_or(before)
+    }
+
+    fn between_sessions(&self, shown: &Shown) -> bool {
+        if self.from.is_none() && self.to.is_none() {
+            return true;
+        }
+        let Some(message) = &shown.message else { return false };
+        let fits = |glob: Option<&Glob>, key: &str| glob.is_none_or(|glob| glob.matches(key));
+        fits(self.from.as_ref(), &message.from) && fits(self.to.as_ref(), &message.to)
+    }
+}
+
+/// What tells about events that come later: whose they are, and who speaks to whom in them.
+pub(crate) fn origins() -> Filter {
+    Filter { streams: Vec::new(), types: event_type::origins() }
+}
+
+fn has_flow(record: &Record, beginning: &str) -> bool {
+    record.flow.is_some_and(|flow| flow.to_string().starts_with(beginning))
+}
+
+/// A key as it was typed, made canonical, or a pattern of keys.
+fn pattern(option: &str, text: &str) -> Result<Glob, Failure> {
+    let text = &names::canonical(text)?;
+    let glob = Glob::new(text).filter(|_| !text.is_empty());
+    glob.ok_or_else(|| bad(option, text, "is no key and no pattern of keys"))
+}
+
+fn beginning(option: &str, text: &str) -> Result<String, Failure> {
+    if text.len() < PREFIX_LEAST {
+        let hint = format!("give at least {PREFIX_LEAST} characters of the id");
+        return Err(bad(option, text, "is too short").hint(hint));
+    }
+    Ok(text.to_ascii_lowercase())
+}
+
+fn expression(text: &str) -> Result<Regex, Failure> {
+    Regex::new(text).map_err(|error| {
+        let cause = error.to_string();
+        let cause = cause.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        bad("--grep", text, &format!("is no regular expression: {cause}"))
+    })
+}
+
+fn bad(option: &str, text: &str, what: &str) -> Failure {
+    Failure::usage(format!("{option}: {text:?} {what}"))
+}

@@ -1,0 +1,89 @@
+//! How a time looks: short and relative for eyes, RFC 3339 for everything else.
+
+use annals_engine::clock::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::when;
+
+/// How times are shown.
+#[derive(Clone, Debug)]
+pub(crate) enum TimeStyle {
+    /// `3m ago`: a list that is read once.
+    Relative {
+        /// As of when.
+        now: Timestamp,
+        /// Whose calendar names the days that lie far back.
+        zone: TimeZone,
+    },
+    /// `14:03:22`: lines that stay on the screen while time goes on.
+    WallClock {
+        /// Whose clock.
+        zone: TimeZone,
+    },
+    /// `2026-03-01T14:03:22.123456Z`.
+    Rfc3339,
+}
+
+impl TimeStyle {
+    /// The text for an instant.
+    pub(crate) fn show(&self, at: Timestamp) -> String {
+        let local = |zone: &TimeZone, format: &str| match when::zoned(at, zone) {
+            Some(zoned) => zoned.strftime(format).to_string(),
+            None => at.to_string(),
+        };
+        match self {
+            Self::Rfc3339 => at.to_string(),
+            Self::WallClock { zone } => local(zone, "%H:%M:%S"),
+            Self::Relative { now, zone } => {
+                ago(*now, at).unwrap_or_else(|| local(zone, "%Y-%m-%d"))
+            }
+        }
+    }
+}
+
+/// How long ago, in one unit; `None` when the date says more.
+fn ago(now: Timestamp, at: Timestamp) -> Option<String> {
+    let seconds = (now.as_micros() - at.as_micros()) / 1_000_000;
+    let text = match seconds.unsigned_abs() {
+        0 => return Some("now".to_owned()),
+        s @ 1..60 => format!("{s}s"),
+        s @ 60..3_600 => format!("{}m", s / 60),
+        s @ 3_600..86_400 => format!("{}h", s / 3_600),
+        s @ 86_400..2_592_000 => format!("{}d", s / 86_400),
+        _ => return None,
+    };
+    Some(if seconds > 0 { format!("{text} ago") } else { format!("in {text}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(seconds_ago: i64, expect: &str) {
+        let now = Timestamp::from_millis(1_775_001_600_000);
+        let style = TimeStyle::Relative { now, zone: TimeZone::UTC };
+        let at = Timestamp::from_millis(now.as_millis() - seconds_ago * 1_000);
+        assert_eq!(style.show(at), expect);
+    }
+
+    /// One unit, rounded down; far back the date; a clock that runs ahead is shown and not hidden.
+    #[test]
+    fn relative() {
+        check(0, "now");
+        check(1, "1s ago");
+        check(119, "1m ago");
+        check(7_199, "1h ago");
+        check(86_400 * 29, "29d ago");
+        check(86_400 * 31, "2026-03-01");
+        check(-90, "in 1m");
+    }
+
+    /// The other two styles.
+    #[test]
+    fn absolute() {
+        let at = Timestamp::from_millis(1_775_001_601_000);
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        assert_eq!(TimeStyle::WallClock { zone }.show(at), "02:00:01");
+        assert_eq!(TimeStyle::Rfc3339.show(at), "2026-04-01T00:00:01.000000Z");
+    }
+}

@@ -1,0 +1,81 @@
+//! An event as it is shown: the record, when it happened, and what it says between sessions. `line` is for eyes, `wire`
+//! for programs.
+
+pub(crate) mod content;
+pub(crate) mod gap;
+pub(crate) mod line;
+pub(crate) mod print;
+pub(crate) mod wire;
+
+use annals_engine::clock::Timestamp;
+use annals_engine::session::audit::Message;
+use annals_engine::session::event::{Event, RunStatus, happened_at};
+use annals_engine::store::Record;
+use regex::Regex;
+use serde_json::Value;
+
+/// An event to be shown.
+pub(crate) struct Shown {
+    pub(crate) record: Box<Record>,
+    /// When it happened.
+    pub(crate) at: Timestamp,
+    /// What it says between sessions, if it does.
+    pub(crate) message: Option<Message>,
+}
+
+impl Shown {
+    pub(crate) fn new(record: Box<Record>, message: Option<Message>) -> Self {
+        let at = happened_at(&record);
+        Self { record, at, message }
+    }
+
+    /// Whether it tells of a refusal, a failure or damage.
+    pub(crate) fn went_wrong(&self) -> bool {
+        let name = self.record.kind.as_str();
+        let by_name =
+            [".refused", ".failed", ".unknown", ".denied", ".blocked", ".damage", ".degraded"];
+        if by_name.iter().any(|end| name.ends_with(end)) {
+            return true;
+        }
+        match Event::of(&self.record) {
+            Ok(Event::RunFinished(run)) => run.status != RunStatus::Ok,
+            Ok(Event::Turn(turn)) => turn.is_error == Some(true),
+            _ => false,
+        }
+    }
+
+    /// Whether it names a run whose id begins so.
+    pub(crate) fn belongs_to_run(&self, beginning: &str) -> bool {
+        let stream = self.record.stream.as_str();
+        if let Some(run) = stream.strip_prefix("run:") {
+            return run.starts_with(beginning);
+        }
+        let data = self.data();
+        let places = [data.get("runId"), data.pointer("/provenance/runId")];
+        places.iter().flatten().filter_map(|id| id.as_str()).any(|id| id.starts_with(beginning))
+    }
+
+    /// Whether a text in it matches: of a turn what was said and the tool that said it, of anything else any text of
+    /// the payload.
+    pub(crate) fn has_text(&self, regex: &Regex) -> bool {
+        let data = self.data();
+        let found = &mut |text: &str| regex.is_match(text);
+        if self.record.kind.as_str() != "turn" {
+            return any_text(&data, found);
+        }
+        ["content", "toolName"].iter().filter_map(|name| data.get(name)).any(|v| any_text(v, found))
+    }
+
+    fn data(&self) -> Value {
+        serde_json::from_str(self.record.data.as_str()).unwrap_or_default()
+    }
+}
+
+fn any_text(value: &Value, found: &mut impl FnMut(&str) -> bool) -> bool {
+    match value {
+        Value::String(text) => found(text),
+        Value::Array(items) => items.iter().any(|item| any_text(item, found)),
+        Value::Object(members) => members.values().any(|member| any_text(member, found)),
+        _ => false,
+    }
+}

@@ -1,0 +1,149 @@
+//! An event in one line for eyes: when, where in the log, who, what, and as much of the text as there is room for.
+//! Without a width nothing is cut.
+
+use annals_engine::session::audit::Message;
+use annals_engine::session::event::{Event, Members, Role, Turn};
+use annals_engine::store::Damage;
+use unicode_width::UnicodeWidthStr;
+
+use super::{Shown, content, gap};
+use crate::output::color::Paint;
+use crate::output::table::{cut, dress};
+use crate::output::text::one_line;
+use crate::output::time::TimeStyle;
+
+/// How lines look.
+pub(crate) struct LineStyle {
+    pub(crate) paint: Paint,
+    pub(crate) time: TimeStyle,
+    /// How many cells a line has; `None` to cut nothing.
+    pub(crate) width: Option<usize>,
+}
+
+/// How many characters at the end of a shortened name stay: ids that were made in one moment differ there.
+const TAIL: usize = 6;
+
+/// Between the two ends of a message.
+const ARROW: &str = " -> ";
+
+impl LineStyle {
+    /// An event in one line.
+    pub(crate) fn event(&self, shown: &Shown) -> String {
+        let time = format!("{:>8}", self.time.show(shown.at));
+        let seq = format!("{:>6}", format!("#{}", shown.record.seq));
+        let (who, dressed_who) = self.who(shown);
+        let what = what(shown);
+        let mut text = one_line(&summary(shown));
+        let used = time.width() + seq.width() + who.width() + what.width() + 8;
+        if let Some(width) = self.width {
+            text = cut(&text, width.saturating_sub(used));
+        }
+        let what_style = if shown.went_wrong() { self.paint.warning() } else { self.paint.title() };
+        let line = format!(
+            "{}  {}  {dressed_who}  {}  {text}",
+            dress(&time, self.paint.faint()),
+            dress(&seq, self.paint.faint()),
+            dress(&what, what_style)
+        );
+        line.trim_end().to_owned()
+    }
+
+    /// Missing events in one loud line, never cut.
+    pub(crate) fn gap(&self, damage: &Damage) -> String {
+        dress(&format!("!!!!!!!! GAP  {}", one_line(&gap::sentence(damage))), self.paint.loud())
+    }
+
+    /// Who speaks, plain to be measured and dressed to be shown.
+    fn who(&self, shown: &Shown) -> (String, String) {
+        let share = self.width.map(|width| (width / 2).saturating_sub(8));
+        let Some(message) = &shown.message else {
+            return self.key(shown.record.stream.as_str(), share);
+        };
+        let (from, to) = (message.from.as_str(), message.to.as_str());
+        let share = share.map(|share| share.saturating_sub(ARROW.len()));
+        let from_share = share.map(|share| share.saturating_sub((share / 2).min(to.width())));
+        let (from, from_dressed) = self.key(from, from_share);
+        let to_share = share.map(|share| share.saturating_sub(from.width()));
+        let (to, to_dressed) = self.key(to, to_share);
+        (format!("{from}{ARROW}{to}"), format!("{from_dressed}{ARROW}{to_dressed}"))
+    }
+
+    fn key(&self, key: &str, share: Option<usize>) -> (String, String) {
+        let plain = squeeze(&one_line(key), share);
+        let dressed = dress(&plain, self.paint.session(key));
+        (plain, dressed)
+    }
+}
+
+/// What happened: a message by its kind and what was decided, a turn by its role, everything else by its type.
+fn what(shown: &Shown) -> String {
+    if let Some(message) = &shown.message {
+        let decision = message.decision.as_deref().unwrap_or_default();
+        return format!("{} {decision}", message.kind).trim_end().to_owned();
+    }
+    match Event::of(&shown.record) {
+        Ok(Event::Turn(turn)) => turn.role.as_str().to_owned(),
+        _ => shown.record.kind.as_str().to_owned(),
+    }
+}
+
+/// What an event says beyond that: of a message the facts that tell it from others, then the text.
+pub(crate) fn summary(shown: &Shown) -> String {
+    let text = match Event::of(&shown.record) {
+        Ok(Event::Turn(turn)) => turn_text(&turn, shown),
+        Ok(Event::RunOutput(output)) => output.text,
+        _ => match &shown.message {
+            Some(message) => message.text.clone().unwrap_or_default(),
+            None => fields(shown.record.data.as_str()),
+        },
+    };
+    match shown.message.as_ref().map(facts) {
+        Some(facts) if text.is_empty() => facts,
+        Some(facts) if !facts.is_empty() => format!("{facts}: {text}"),
+        _ => text,
+    }
+}
+
+/// The small facts of a message.
+fn facts(message: &Message) -> String {
+    let mut facts = Vec::new();
+    facts.extend(message.run.as_ref().map(|run| format!("run {run}")));
+    facts.extend(message.round.map(|round| format!("round {round}")));
+    facts.extend(message.reason.as_ref().map(|reason| format!("because {reason}")));
+    facts.join(", ")
+}
+
+fn turn_text(turn: &Turn, shown: &Shown) -> String {
+    let said = match (&turn.content, shown.record.blob) {
+        (Some(content), _) => content::text(content),
+        (None, Some(blob)) => format!("[{} in blobs/]", crate::output::text::bytes(blob.bytes)),
+        (None, None) => String::new(),
+    };
+    match &turn.tool_name {
+        Some(tool) if turn.role == Role::ToolResult => format!("{tool}: {said}"),
+        _ => said,
+    }
+}
+
+/// Members of a payload as `name=value`, long ones left to the other forms of output.
+fn fields(data: &str) -> String {
+    const LONG: usize = 120;
+    let members: Members = serde_json::from_str(data).unwrap_or_default();
+    let shown = members.0.iter().filter(|(name, value)| name != "at" && !value.is_null());
+    let texts = shown.map(|(name, value)| {
+        let text = value.read::<String>().unwrap_or_else(|| value.as_str().to_owned());
+        if text.len() > LONG { format!("{name}=…") } else { format!("{name}={text}") }
+    });
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+/// A name in at most `share` cells: its beginning and its last few characters.
+fn squeeze(text: &str, share: Option<usize>) -> String {
+    let Some(share) = share.filter(|share| *share < text.width()) else { return text.to_owned() };
+    let start = text.char_indices().rev().nth(TAIL - 1).map_or(0, |(index, _)| index);
+    let (head, tail) = text.split_at(start);
+    if share < 2 * TAIL || tail.width() >= share {
+        return cut(text, share);
+    }
+    format!("{}{tail}", cut(head, share - tail.width()))
+}

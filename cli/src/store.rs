@@ -1,0 +1,126 @@
+//! Which store, and how it is opened. A verb that reads creates nothing and changes no byte.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use annals_engine::engine::{self, Accepted, Engine, Notice, Options, Report};
+use annals_engine::session::key::AgentId;
+use annals_engine::{Error, ErrorKind};
+use annals_tools::Caller;
+use etcetera::BaseStrategy;
+
+use crate::args::Global;
+use crate::exit::Failure;
+use crate::output::progress::Progress;
+use crate::output::say;
+use crate::output::text::count;
+
+/// Environment variables that name the store, in the order in which they are asked.
+const OURS: &str = "ANNALS_HOME";
+const CHANNEL_SESSIONS: [&str; 2] = ["MESSAGE_SESSIONS_DIR", "HERMES_SESSIONS_DIR"];
+
+/// The store's folder: the flag, then the environment, then the XDG data folder.
+///
+/// # Errors
+/// Usage, when there is no home folder and when the folder is another program's.
+pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
+    if let Some(folder) = &global.store {
+        return Ok(folder.clone());
+    }
+    if let Some(folder) = set(OURS) {
+        return Ok(folder.into());
+    }
+    for name in CHANNEL_SESSIONS {
+        if let Some(folder) = set(name).map(PathBuf::from) {
+            return Ok(folder);
+        }
+    }
+    let xdg = etcetera::choose_base_strategy().map_err(|_| {
+        Failure::usage("there is no home folder to keep the store in")
+            .hint(format!("name the store with --store DIR or {OURS}"))
+    })?;
+    Ok(xdg.data_dir().join("annals"))
+}
+
+/// Opens the store for reading.
+///
+/// # Errors
+/// Not found when there is none; whatever opening meets.
+pub(crate) fn open_read_only(global: &Global) -> Result<Engine, Failure> {
+    let folder = folder(global)?;
+    Engine::open_read_only(&folder, options()).map_err(|error| explain(error, &folder))
+}
+
+/// Opens the store for appending, and makes it when there is none.
+///
+/// # Errors
+/// Whatever opening meets.
+pub(crate) fn open(global: &Global) -> Result<Engine, Failure> {
+    Ok(Engine::open(&folder(global)?, options())?)
+}
+
+/// An error of opening as a failure: one that says how to get a store when there is none.
+pub(crate) fn explain(error: Error, folder: &Path) -> Failure {
+    if *error.kind() != ErrorKind::NotFound {
+        return error.into();
+    }
+    Failure::not_found(format!("there is no store in {}", folder.display()))
+        .hint("`annals session push` makes one with its first turn; --store DIR names another")
+}
+
+fn options() -> Options {
+    Options {
+        program: concat!("annals ", env!("CARGO_PKG_VERSION")).to_owned(),
+        notices: Some(Arc::new(|notice| say(&sentence(notice)))),
+        ..Options::default()
+    }
+}
+
+/// What the engine wants a person to know.
+fn sentence(notice: &Notice) -> String {
+    match notice {
+        Notice::TornTail { bytes, kept, .. } => format!(
+            "note: the last writer left {} that were never acknowledged (torn); they are kept in {kept}",
+            count(*bytes, "byte")
+        ),
+        Notice::LockWait(wait) => {
+            let holder = wait.holder.as_deref().unwrap_or("somebody");
+            let seconds = wait.waited.as_secs();
+            format!("note: waiting for {} since {seconds} s; {holder} holds it", wait.name)
+        }
+        Notice::Polling(why) => format!("note: looking for new events from time to time: {why}"),
+        other => format!("note: {other:?}"),
+    }
+}
+
+fn set(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Verifies a store, with a bar on a terminal.
+///
+/// # Errors
+/// Not found when there is none; damage is no error but in the report.
+pub(crate) fn verify(folder: &Path) -> Result<Report, Failure> {
+    let bar = Progress::bytes("verifying");
+    engine::verify(folder, &mut |at| bar.at(at.done, at.total)).map_err(|e| explain(e, folder))
+}
+
+/// Accepts the damage of a store.
+///
+/// # Errors
+/// Not found when there is none; whatever opening and appending say.
+pub(crate) fn repair(folder: &Path, reason: &str) -> Result<Accepted, Failure> {
+    let bar = Progress::bytes("verifying");
+    let progress = &mut |at: engine::Progress| bar.at(at.done, at.total);
+    engine::repair(folder, options(), reason, progress).map_err(|e| explain(e, folder))
+}
+
+/// The operator, for whom `main` is the agent of that name.
+///
+/// # Errors
+/// None that a person could meet.
+pub(crate) fn operator() -> Result<Caller, Failure> {
+    Ok(Caller::operator(AgentId::parse("main")?))
+}

@@ -1,0 +1,100 @@
+//! Following across processes: what one process appends, another shows. No test here waits for a time: it reads until
+//! the line is there.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout};
+
+use serde_json::Value;
+
+use crate::support::Home;
+
+/// A follower in a process of its own.
+struct Follower {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Follower {
+    fn start(home: &Home, args: &[&str]) -> Self {
+        let mut child = home.command(args).spawn().expect("the program starts");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        Self { child, lines }
+    }
+
+    fn line(&mut self) -> String {
+        self.lines.next().expect("a line before the end").expect("UTF-8")
+    }
+
+    fn object(&mut self) -> Value {
+        serde_json::from_str(&self.line()).expect("JSON")
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn text(event: &Value) -> &str {
+    event["data"]["content"].as_str().unwrap_or_default()
+}
+
+/// Goal: a follower shows what other processes append, in order and once. Method: a push before it starts, then more
+/// pushes by other processes while it runs.
+#[test]
+fn shows_what_others_append() {
+    let home = Home::new();
+    home.push("cli", "default", "zero");
+    let mut follower = Follower::start(&home, &["tail", "-f", "--json", "--type", "turn"]);
+    assert_eq!(text(&follower.object()), "zero");
+    for n in 1..=5 {
+        home.push("cli", "default", &n.to_string());
+        assert_eq!(text(&follower.object()), n.to_string());
+    }
+}
+
+/// Goal: filters hold while following. Method: two sessions speak in turns, the follower is asked for one of them.
+#[test]
+fn filters_while_following() {
+    let home = Home::new();
+    home.push("telegram", "7", "before");
+    let args = ["tail", "-f", "--json", "--session", "tele*", "--type", "turn", "-g", "^[a-y]"];
+    let mut follower = Follower::start(&home, &args);
+    assert_eq!(text(&follower.object()), "before");
+    home.push("cli", "default", "elsewhere");
+    home.push("telegram", "7", "zzz");
+    home.push("telegram", "8", "after");
+    assert_eq!(text(&follower.object()), "after");
+}
+
+/// Goal: a cursor from any line goes on exactly behind that line. Method: stop a follower, append, follow again from
+/// its last cursor.
+#[test]
+fn goes_on_from_a_cursor() {
+    let home = Home::new();
+    home.push("cli", "default", "one");
+    let args = ["tail", "-f", "--json", "--type", "turn"];
+    let cursor = Follower::start(&home, &args).object()["cursor"].clone();
+    home.push("cli", "default", "two");
+    home.push("cli", "default", "three");
+    let after = [&args[..], &["--after", cursor.as_str().expect("text")]].concat();
+    let mut follower = Follower::start(&home, &after);
+    assert_eq!(text(&follower.object()), "two");
+    assert_eq!(text(&follower.object()), "three");
+}
+
+/// Goal: a cursor of another history is refused and nothing is made up. Method: the cursor of one store given to
+/// another.
+#[test]
+fn a_foreign_cursor_is_refused() {
+    let (home, other) = (Home::new(), Home::new());
+    home.push("cli", "default", "one");
+    other.push("cli", "default", "one");
+    let events = home.json_lines(&["tail", "--json"]);
+    let cursor = events.last().expect("an event")["cursor"].as_str().expect("text").to_owned();
+    other.fails(&["log", "--after", &cursor], 7, "history_changed");
+    other.fails(&["log", "--kind", "other", "--after", &cursor], 7, "history_changed");
+    other.fails(&["tail", "-f", "--after", &cursor], 7, "history_changed");
+}

@@ -1,0 +1,16 @@
+//! The whole program as its users meet it: real processes with a home of their own, and what they write where.
+#![expect(clippy::expect_used, reason = "what cannot be set up or read fails the test")]
+
+mod support;
+
+mod arguments;
+mod color;
+mod events;
+mod follow;
+mod help;
+mod pipes;
+mod push;
+mod readers;
+mod repair;
+mod sessions;
+mod widths;

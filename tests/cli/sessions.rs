@@ -1,0 +1,144 @@
+//! `sessions`: lists and histories through the tools.
+
+use crate::support::{Home, append};
+
+/// Goal: a list shows every session once with what matters, and pages. Method: two chats, one with more turns.
+#[test]
+fn lists() {
+    let home = Home::new();
+    home.push("telegram", "7", "one");
+    home.push("cli", "default", "two");
+    home.push("cli", "default", "three");
+    let answer = home.json(&["sessions", "list", "--json"]);
+    let rows = answer["sessions"].as_array().expect("a list");
+    assert_eq!(
+        (rows[0]["key"].as_str(), rows[0]["turns"].as_u64()),
+        (Some("cli:default"), Some(2))
+    );
+    assert_eq!(
+        (rows[1]["key"].as_str(), rows[1]["status"].as_str()),
+        (Some("telegram:7"), Some("idle"))
+    );
+    let text = home.ok(&["sessions", "list"]);
+    assert!(text.starts_with("SESSION"), "{text}");
+    let first = home.json(&["sessions", "list", "-n", "1", "--messages", "1", "--json"]);
+    assert_eq!(first["sessions"][0]["messages"][0]["content"], "three");
+    let cursor = first["cursor"].as_str().expect("a cursor");
+    let second = home.json(&["sessions", "list", "-n", "1", "--cursor", cursor, "--json"]);
+    assert_eq!(second["sessions"][0]["key"], "telegram:7");
+    assert!(second["cursor"].is_null());
+    let ran = home.run(&["sessions", "list", "-n", "1"]);
+    assert!(ran.stderr.contains("1 of 2 shown"), "{ran:#?}");
+    assert_eq!(home.json_lines(&["sessions", "list", "-o", "jsonl"]).len(), 2);
+    home.fails(&["sessions", "list", "--kind", "corn"], 2, "usage");
+}
+
+/// Goal: a history is read by key, by id and by the beginning of either; nothing said is swallowed. Method: text,
+/// blocks, a tool's answer.
+#[test]
+fn histories() {
+    let home = Home::new();
+    let id = home.push("telegram", "7", "line one\n\tline two")["sessionId"].clone();
+    let id = id.as_str().expect("an id");
+    for (role, content) in [
+        (
+            "assistant",
+            "[{'type':'text','text':'on it'},{'type':'toolCall','id':'c','name':'exec'},{'type':'image'}]",
+        ),
+        ("toolResult", "'done'"),
+    ] {
+        let data = format!(
+            "{{'sessionId':'{id}','role':'{role}','from':'internal','toolName':'exec','content':{content}}}"
+        );
+        append(&home.store(), "telegram:7", "turn", &data);
+    }
+    let text = home.ok(&["sessions", "history", "telegram:7"]);
+    for part in ["line one\n\tline two\n", "on it\n[toolCall exec]\n[image]\n"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(!text.contains("done"), "{text}");
+    assert!(home.ok(&["sessions", "history", "telegram:7", "--include-tools"]).contains("done"));
+    let by_key = home.json(&["sessions", "history", "telegram:7", "--json"]);
+    assert_eq!(by_key["total"], 2);
+    for name in ["TELEGRAM:7", "tele", id, &id[..13]] {
+        let answer = home.json(&["sessions", "history", name, "--json"]);
+        assert_eq!(answer["messages"], by_key["messages"], "{name}");
+    }
+    let newest = home.json(&["sessions", "history", "tele", "-n", "1", "--json"]);
+    assert_eq!(
+        (newest["truncated"].as_bool(), newest["messages"][0]["role"].as_str()),
+        (Some(true), Some("assistant"))
+    );
+    let cursor = newest["cursor"].as_str().expect("a cursor");
+    let before = home.json(&["sessions", "history", "tele", "--cursor", cursor, "--json"]);
+    assert_eq!(before["messages"][0]["content"], "line one\n\tline two");
+}
+
+/// Goal: a push says where its turn is, keeps roles apart, and opens a session once. Method: the three roles, with
+/// everything that names a chat.
+#[test]
+fn pushes() {
+    let home = Home::new();
+    let args = [
+        "session",
+        "push",
+        "telegram",
+        "-100:5",
+        "user",
+        "hi",
+        "--chat-type",
+        "group",
+        "--account",
+        "bot",
+        "--thread",
+        "9",
+        "--display-name",
+        "The Group",
+        "--json",
+    ];
+    let first = home.json(&args);
+    assert_eq!(first["sessionKey"], "telegram:-100:5");
+    let second =
+        home.json(&["session", "push", "telegram", "-100:5", "assistant", "hello", "--json"]);
+    assert_eq!(second["sessionId"], first["sessionId"]);
+    assert!(second["seq"].as_u64() > first["seq"].as_u64());
+    home.ok(&["session", "push", "telegram", "-100:5", "system", "be kind"]);
+    let turns = home.json_lines(&["export", "telegram:-100:5", "--type", "turn"]);
+    let told: Vec<(&str, &str)> = turns
+        .iter()
+        .map(|t| {
+            (t["data"]["role"].as_str().expect("text"), t["data"]["from"].as_str().expect("text"))
+        })
+        .collect();
+    assert_eq!(told, [("user", "external"), ("assistant", "internal"), ("system", "internal")]);
+    let row = &home.json(&["sessions", "list", "--json"])["sessions"][0];
+    assert_eq!(
+        (row["displayName"].as_str(), row["chatType"].as_str()),
+        (Some("The Group"), Some("group"))
+    );
+}
+
+/// Goal: what cannot be a chat is refused, with the reason, and nothing is stored. Method: reserved and impossible
+/// channels, an empty chat, an unknown role; sessions switched off.
+#[test]
+fn refused_pushes() {
+    let home = Home::new();
+    for channel in ["agent", "main", "cron", "node-1", "log", "subagent", "no spaces", ""] {
+        let answer =
+            home.fails(&["session", "push", channel, "1", "user", "hi"], 2, "invalid_input");
+        let message = answer["error"]["message"].as_str().expect("text");
+        let reserved = !["no spaces", ""].contains(&channel);
+        assert_eq!(message.starts_with("reserved_channel"), reserved, "{message}");
+    }
+    home.fails(&["session", "push", "cli", "", "user", "hi"], 2, "invalid_input");
+    let mut command = home.command(&["session", "push", "cli", "default", "user", "hi"]);
+    command.env("MESSAGE_SESSIONS", "0");
+    let ran = crate::support::Ran::of(command);
+    assert_eq!(ran.code, Some(5), "{ran:#?}");
+    assert!(ran.stderr.contains("MESSAGE_SESSIONS"), "{ran:#?}");
+    let mut command = home.command(&["session", "push", "cli", "default", "user", "hi"]);
+    command.env("MESSAGE_SESSIONS", "maybe");
+    let ran = crate::support::Ran::of(command);
+    assert_eq!(ran.code, Some(2), "{ran:#?}");
+    assert!(!home.store().exists());
+}

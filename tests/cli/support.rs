@@ -1,0 +1,198 @@
+//! A home of one's own for each test, and the program run in it.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A home folder with nothing in it, and a place for a store.
+pub(crate) struct Home {
+    dir: TempDir,
+}
+
+/// How a program ended and what it said.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        Self { dir }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Where the store lies when nothing names it.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.path().join(".local/share/annals")
+    }
+
+    /// The program with these arguments, in an environment that holds nothing but this home.
+    #[expect(clippy::disallowed_methods, reason = "the tests of the program start the program")]
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
+        command
+            .args(args)
+            .env_clear()
+            .env("HOME", self.path())
+            .env("TZ", "UTC")
+            .current_dir(self.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        Ran::of(self.command(args))
+    }
+
+    /// Runs the program and expects success; gives what it wrote to standard output.
+    #[track_caller]
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
+        let ran = self.run(args);
+        assert_eq!(ran.code, Some(0), "{args:?}: {ran:#?}");
+        ran.stdout
+    }
+
+    /// Runs the program and expects success and one JSON object.
+    #[track_caller]
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let stdout = self.ok(args);
+        assert_eq!(stdout.lines().count(), 1, "one object in one line: {stdout}");
+        serde_json::from_str(&stdout).expect("JSON")
+    }
+
+    /// Runs the program and expects success and one JSON object a line.
+    #[track_caller]
+    pub(crate) fn json_lines(&self, args: &[&str]) -> Vec<Value> {
+        lines_of(&self.ok(args))
+    }
+
+    /// Runs the program with `--json` and expects this exit code and this error code.
+    #[track_caller]
+    pub(crate) fn fails(&self, args: &[&str], exit: i32, code: &str) -> Value {
+        let mut args = args.to_vec();
+        args.push("--json");
+        let ran = self.run(&args);
+        assert_eq!(ran.code, Some(exit), "{args:?}: {ran:#?}");
+        let last = ran.stdout.lines().last().unwrap_or_default();
+        let answer: Value = serde_json::from_str(last).expect("a JSON object");
+        assert_eq!(answer["ok"], Value::Bool(false), "{answer}");
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+        assert!(answer["error"]["message"].as_str().is_some_and(|m| !m.is_empty()), "{answer}");
+        answer
+    }
+
+    /// Pushes a user's turn to a chat.
+    #[track_caller]
+    pub(crate) fn push(&self, channel: &str, chat: &str, text: &str) -> Value {
+        self.json(&["session", "push", channel, chat, "user", text, "--json"])
+    }
+}
+
+impl Ran {
+    pub(crate) fn of(mut command: Command) -> Self {
+        Self::end(command.spawn().expect("the program starts"))
+    }
+
+    pub(crate) fn end(child: Child) -> Self {
+        let output = child.wait_with_output().expect("the program ends");
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+        }
+    }
+}
+
+/// Writes a file, as somebody who is not the program.
+#[expect(clippy::disallowed_methods, reason = "the tests prepare files for the program to meet")]
+pub(crate) fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
+    let path = path.as_ref();
+    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    fs::write(path, bytes).expect("a file");
+}
+
+/// Every line as a JSON object.
+#[track_caller]
+pub(crate) fn lines_of(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect()
+}
+
+/// Every file and folder below, with length and content: what a reader must not change.
+pub(crate) fn snapshot(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut open = vec![dir.to_path_buf()];
+    while let Some(dir) = open.pop() {
+        let mut entries: Vec<PathBuf> =
+            fs::read_dir(&dir).expect("a folder").map(|e| e.expect("an entry").path()).collect();
+        entries.sort();
+        for path in entries {
+            let mut bytes = Vec::new();
+            if path.is_dir() {
+                open.push(path.clone());
+            } else {
+                fs::File::open(&path).and_then(|mut f| f.read_to_end(&mut bytes)).expect("a file");
+            }
+            found.push((path, bytes));
+        }
+    }
+    found
+}
+
+/// Runs the program with a terminal of this width as its standard output and gives what the terminal got.
+pub(crate) fn on_terminal(mut command: Command, columns: u16) -> (Option<i32>, String) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{Winsize, tcsetwinsize};
+
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&master).and_then(|()| unlockpt(&master)).expect("a terminal");
+    let name = ptsname(&master, Vec::new()).expect("its name").into_string().expect("UTF-8");
+    let slave = fs::OpenOptions::new().read(true).write(true).open(name).expect("its other side");
+    let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&slave, size).expect("its size");
+    let mut child = command.stdout(slave).spawn().expect("the program starts");
+    drop(command);
+    let mut got = Vec::new();
+    let mut buffer = [0; 4_096];
+    let mut master = fs::File::from(master);
+    // A terminal whose other side is closed gives EIO instead of the end of a file.
+    while let Ok(count @ 1..) = master.read(&mut buffer) {
+        got.extend_from_slice(&buffer[..count]);
+    }
+    let status = child.wait().expect("the program ends");
+    let text = String::from_utf8(got).expect("UTF-8").replace("\r\n", "\n");
+    (status.code(), text)
+}
+
+/// Appends an event to a store as a program that uses the library would. Single quotes in `data` stand for double ones.
+pub(crate) fn append(store: &Path, stream: &str, kind: &str, data: &str) -> u64 {
+    use annals_engine::clock::{Clock, SystemClock};
+    use annals_engine::engine::{Engine, Options};
+    use annals_engine::format::Payload;
+    use annals_engine::id::{EventId, EventType, StreamName};
+    use annals_engine::store::{Append, NewEvent};
+
+    let engine = Engine::open(store, Options::default()).expect("a store");
+    let event = NewEvent {
+        id: EventId::new(SystemClock.now()),
+        stream: StreamName::new(stream).expect("a stream"),
+        kind: EventType::new(kind).expect("a type"),
+        cause: None,
+        flow: None,
+        data: Payload::from_json(&data.replace('\'', "\"")).expect("a payload"),
+    };
+    let appended = engine.store().append(Append::new(vec![event])).expect("appended");
+    appended.positions.first().expect("a position").seq.0
+}

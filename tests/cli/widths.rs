@@ -1,0 +1,64 @@
+//! Lines and tables on terminals of 60 to 160 columns, and in pipes, where nothing is cut.
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::support::{Home, on_terminal};
+
+const WIDTHS: [u16; 4] = [60, 80, 120, 160];
+
+fn filled() -> (Home, String) {
+    let home = Home::new();
+    let chat = "a-chat-with-quite-a-long-name-that-somebody-thought-up-0123456789";
+    home.push("telegram", chat, &"a long text ".repeat(40));
+    home.push("cli", "default", "日本語のとても長い文章".repeat(12).as_str());
+    (home, format!("telegram:{chat}"))
+}
+
+/// Goal: what is for eyes fits the terminal. Method: every verb with lines or tables at four widths; no line is wider.
+#[test]
+fn everything_fits() {
+    let (home, key) = filled();
+    for args in [
+        &["tail", "--color", "never"][..],
+        &["log", "--color", "never"],
+        &["sessions", "list", "--color", "never"],
+        &["stats", "--store", ".local/share/annals", "--color", "never"],
+    ] {
+        for width in WIDTHS {
+            let (code, text) = on_terminal(home.command(args), width);
+            assert_eq!(code, Some(0), "{args:?}: {text}");
+            assert!(text.lines().count() >= 2, "{args:?}: {text}");
+            for line in text.lines() {
+                assert!(line.width() <= width.into(), "{args:?} at {width}: {line}");
+            }
+        }
+    }
+    assert!(!on_terminal(home.command(&["tail"]), 60).1.contains(&key), "there it is cut");
+}
+
+/// Goal: in a pipe every id and every text is whole, and times are RFC 3339. Method: the same verbs without a terminal.
+#[test]
+fn a_pipe_gets_everything() {
+    let (home, key) = filled();
+    for args in [&["tail"][..], &["log"], &["sessions", "list"], &["log", "-o", "csv"]] {
+        let text = home.ok(args);
+        assert!(text.contains(&key), "{args:?}: {text}");
+        assert!(!text.contains('…'), "{args:?}: {text}");
+        assert!(!text.contains("ago"), "{args:?}: {text}");
+        let year =
+            home.json_lines(&["tail", "--json"])[0]["time"].as_str().expect("text")[..5].to_owned();
+        assert!(text.contains(&year), "{args:?}: {text}");
+    }
+    assert!(home.ok(&["tail"]).contains(&"a long text ".repeat(39)));
+}
+
+/// Goal: a terminal shows times as people say them. Method: events that were made just now.
+#[test]
+fn times_on_a_terminal() {
+    let (home, _) = filled();
+    let (_, text) = on_terminal(home.command(&["tail", "--color", "never"]), 120);
+    for line in text.lines() {
+        let time = line.trim_start();
+        assert!(time.starts_with("now") || time.contains(" ago"), "{line}");
+    }
+}
