@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 /// How deep arrays and objects may nest, the payload itself counted.
 pub const DEPTH_MAX: usize = 64;
 
+const CONTENT: &str = "\"content\":";
+
 /// A payload: one JSON object (RFC 8259) without white space between its parts, with no lone surrogates, no key twice
 /// in an object, no number that neither a 64-bit integer nor a finite double holds, and at most [`DEPTH_MAX`] levels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +44,37 @@ impl Payload {
     /// Takes text that a good checksum vouches for.
     pub(crate) fn verified(text: &str) -> Self {
         Self(text.into())
+    }
+
+    /// The payload without its last member, when that is `content`, and the JSON of that member.
+    pub(crate) fn split_content(&self) -> Option<(Self, String)> {
+        let inside = self.0.strip_prefix('{')?.strip_suffix('}')?;
+        let mut last = 0;
+        let mut depth = 0_usize;
+        let mut in_string = false;
+        let mut escaped = false;
+        for (at, byte) in inside.bytes().enumerate() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if in_string => escaped = true,
+                b'"' => in_string = !in_string,
+                _ if in_string => {}
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                b',' if depth == 0 => last = at + 1,
+                _ => {}
+            }
+        }
+        let content = inside.get(last..)?.strip_prefix(CONTENT)?;
+        let rest = inside.get(..last.saturating_sub(1))?;
+        Some((Self(format!("{{{rest}}}").into()), content.to_owned()))
+    }
+
+    /// The payload with `content` as its last member, as [`Payload::split_content`] took it apart.
+    pub(crate) fn join_content(&self, content: &str) -> Self {
+        let inside = self.0.strip_suffix('}').unwrap_or(&self.0);
+        let comma = if inside == "{" { "" } else { "," };
+        Self(format!("{inside}{comma}{CONTENT}{content}}}").into())
     }
 
     /// The JSON text.
@@ -415,6 +448,27 @@ mod tests {
         check("", Err("a payload is a JSON object"));
         check("\u{feff}{}", Err("a payload is a JSON object"));
         check(r#"{"a":"\u12"}"#, Err("four hexadecimal"));
+    }
+
+    /// A payload is the same after its content was taken out and put back, and only a last member counts.
+    #[test]
+    fn content_apart() {
+        for (whole, rest, content) in [
+            (
+                r#"{"a":[1,{"content":2}],"b":"x,\"y","content":"t,\\\""}"#,
+                r#"{"a":[1,{"content":2}],"b":"x,\"y"}"#,
+                r#""t,\\\"""#,
+            ),
+            (r#"{"content":[1,2]}"#, "{}", "[1,2]"),
+        ] {
+            let payload = Payload::from_json(whole).unwrap();
+            let (left, taken) = payload.split_content().unwrap();
+            assert_eq!((left.as_str(), taken.as_str()), (rest, content));
+            assert_eq!(left.join_content(&taken), payload);
+        }
+        for none in ["{}", r#"{"content":1,"a":2}"#, r#"{"a":{"content":1}}"#] {
+            assert_eq!(Payload::from_json(none).unwrap().split_content(), None, "{none}");
+        }
     }
 
     /// 64 levels are taken and 65 are not.

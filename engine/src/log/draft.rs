@@ -12,8 +12,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::{self, Fields, LINE_MAX, Payload, control};
 use crate::id::{EventId, Seq, Version};
 use crate::storage::Storage;
-use crate::store::admit;
-use crate::store::{Append, Appended, Expected, NewEvent, Position};
+use crate::store::blob::Carried;
+use crate::store::{Append, Appended, Expectation, Expected, NewEvent, Position, Record, admit};
 
 use super::tail::{End, Tail};
 
@@ -31,7 +31,14 @@ pub(super) struct Draft<'t> {
     /// The bytes.
     pub(super) bytes: Vec<u8>,
     versions: HashMap<String, Version>,
-    events: HashMap<EventId, (Position, NewEvent)>,
+    events: HashMap<EventId, (Position, Carried)>,
+}
+
+/// An append whose big contents are kept apart already.
+#[derive(Clone, Debug)]
+pub(super) struct Batch {
+    pub(super) events: Vec<Carried>,
+    pub(super) expectations: Vec<Expectation>,
 }
 
 /// What became of one append.
@@ -62,15 +69,14 @@ impl<'t> Draft<'t> {
     pub(super) fn plan(
         &mut self,
         storage: &dyn Storage,
-        append: &Append,
+        append: &Batch,
         now: Timestamp,
     ) -> Result<Planned> {
-        admit::check_form(append)?;
         if let Some(known) = self.repeated(storage, append)? {
             return Ok(known);
         }
         self.check_expectations(append)?;
-        append.events.iter().try_for_each(|event| admit::check_age(event, now))?;
+        append.events.iter().try_for_each(|carried| admit::check_age(&carried.event, now))?;
         let (bytes, end) = (self.bytes.len(), self.end);
         let log = self.version(control::STREAM);
         self.encode(append, now).inspect_err(|_| {
@@ -84,25 +90,20 @@ impl<'t> Draft<'t> {
     pub(super) fn repeated(
         &self,
         storage: &dyn Storage,
-        append: &Append,
+        append: &Batch,
     ) -> Result<Option<Planned>> {
         let mut positions = Vec::new();
         let mut end = self.end;
-        for event in &append.events {
-            if let Some((position, staged)) = self.events.get(&event.id) {
-                same_event(
-                    event,
-                    position.seq,
-                    staged.stream.as_str(),
-                    staged.kind.as_str(),
-                    &staged.data,
-                )?;
+        for carried in &append.events {
+            let id = carried.event.id;
+            if let Some((position, staged)) = self.events.get(&id) {
+                check_same(carried, staged, position.seq)?;
                 positions.push(position.clone());
                 end = self.end;
-            } else if let Some(seq) = self.tail.position(event.id) {
+            } else if let Some(seq) = self.tail.position(id) {
                 let (record, at) = self.tail.read(storage, seq)?;
-                same_event(event, seq, record.stream.as_str(), record.kind.as_str(), &record.data)?;
-                positions.push(Position { id: event.id, seq, version: record.version });
+                positions.push(Position { id, seq, version: record.version });
+                check_same(carried, &carried_by(record), seq)?;
                 end = at;
             }
         }
@@ -123,7 +124,7 @@ impl<'t> Draft<'t> {
         Ok(Some(Planned { appended: Appended { positions, repeated: true }, end }))
     }
 
-    fn check_expectations(&self, append: &Append) -> Result<()> {
+    fn check_expectations(&self, append: &Batch) -> Result<()> {
         for expectation in &append.expectations {
             let stream = expectation.stream.as_str();
             let (expected, actual) = (expectation.expected.version(), self.version(stream));
@@ -141,13 +142,14 @@ impl<'t> Draft<'t> {
         Ok(())
     }
 
-    fn encode(&mut self, append: &Append, now: Timestamp) -> Result<Planned> {
+    fn encode(&mut self, append: &Batch, now: Timestamp) -> Result<Planned> {
         let time = self.time(now)?;
         let begin = self.bytes.len();
         let count = u32::try_from(append.events.len()).unwrap_or(u32::MAX);
         let mut versions: HashMap<&str, Version> = HashMap::new();
         let mut positions = Vec::with_capacity(append.events.len());
-        for (index, event) in (1..).zip(&append.events) {
+        for (index, carried) in (1..).zip(&append.events) {
+            let event = &carried.event;
             let stream = event.stream.as_str();
             let version =
                 versions.get(stream).copied().unwrap_or_else(|| self.version(stream)).next();
@@ -163,7 +165,7 @@ impl<'t> Draft<'t> {
                 batch: (count > 1).then_some((index, count)),
                 cause: event.cause,
                 flow: event.flow,
-                blob: None,
+                blob: carried.blob,
                 data: event.data.as_str(),
             };
             self.push(&fields)?;
@@ -179,8 +181,8 @@ impl<'t> Draft<'t> {
             .hint("append it in several batches"));
         }
         self.versions.extend(versions.into_iter().map(|(stream, v)| (stream.to_owned(), v)));
-        for (position, event) in positions.iter().zip(&append.events) {
-            self.events.insert(event.id, (position.clone(), event.clone()));
+        for (position, carried) in positions.iter().zip(&append.events) {
+            self.events.insert(position.id, (position.clone(), carried.clone()));
         }
         Ok(Planned { appended: Appended { positions, repeated: false }, end: self.end })
     }
@@ -255,13 +257,19 @@ impl<'t> Draft<'t> {
     }
 }
 
-fn same_event(event: &NewEvent, seq: Seq, stream: &str, kind: &str, data: &Payload) -> Result<()> {
-    let same =
-        event.stream.as_str() == stream && event.kind.as_str() == kind && event.data == *data;
-    if same {
+/// What a record carries, as it was appended.
+fn carried_by(record: Record) -> Carried {
+    let Record { id, stream, kind, cause, flow, data, blob, .. } = record;
+    Carried { event: NewEvent { id, stream, kind, cause, flow, data }, blob }
+}
+
+/// The same id is the same event when stream, type and payload are equal.
+fn check_same(new: &Carried, known: &Carried, seq: Seq) -> Result<()> {
+    let (a, b) = (&new.event, &known.event);
+    if a.stream == b.stream && a.kind == b.kind && a.data == b.data && new.blob == known.blob {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::IdReused, format!("the id {} stands for another event", event.id))
+    Err(Error::new(ErrorKind::IdReused, format!("the id {} stands for another event", a.id))
         .seq(seq)
         .field("id")
         .hint("give every event an id of its own"))

@@ -3,6 +3,7 @@
 //! What stands in [`crate::format`] about the bytes is kept here. [`Log`] is an [`EventStore`]; what maps to files only
 //! (`verify`, `repair`) stands beside it.
 
+mod blobs;
 mod create;
 mod draft;
 mod follow;
@@ -29,12 +30,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::slot::Durable;
-use crate::format::{APPEND_LOCK, SYNC_LOCK, control};
+use crate::format::{APPEND_LOCK, Payload, SYNC_LOCK, control};
 use crate::id::{Seq, StoreId, StreamName, Version};
 use crate::storage::{File, LockWait, Storage};
 use crate::store::{
     Append, Appended, Cursor, Decider, Durability, EventStore, Filter, Follow, Health, Item, Items,
-    NamePattern, Read, View,
+    NamePattern, Read, Record, View,
 };
 
 pub use repair::{Accepted, repair};
@@ -288,6 +289,10 @@ impl EventStore for Log {
             Ok(Item::Record(record)) => record.version > after,
             _ => true,
         })))
+    }
+
+    fn payload(&self, record: &Record) -> Result<Payload> {
+        blobs::payload(&*self.view.storage, record)
     }
 
     fn head(&self, stream: &StreamName) -> Result<Version> {

@@ -170,3 +170,41 @@ fn long_waits_are_told() {
         append.join().unwrap().unwrap();
     });
 }
+
+/// A content that is too big for a line lies in a file of its own and comes back as it was; a repeat finds it; a changed
+/// file is its own class of damage, and the event is not given with another content.
+#[test]
+fn big_contents_lie_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = open(&dir, 64 << 20);
+    let mut big = event("a", "");
+    big.data =
+        Payload::of(&serde_json::json!({ "a": 1, "content": "é\"x".repeat(1 << 20) })).unwrap();
+    let append = Append::new(vec![event("a", "small"), big.clone()]);
+    log.append(append.clone()).unwrap();
+    assert!(log.append(append).unwrap().repeated);
+    let records: Vec<Box<Record>> = log
+        .read(Read::default())
+        .unwrap()
+        .filter_map(|item| match item.unwrap() {
+            Item::Record(record) if record.blob.is_some() => Some(record),
+            _ => None,
+        })
+        .collect();
+    let [record] = records.as_slice() else { panic!("{records:?}") };
+    assert_eq!(record.data.as_str(), r#"{"a":1}"#);
+    assert_eq!(log.payload(record).unwrap(), big.data);
+
+    let path = crate::format::blob_path(&record.blob.unwrap().sha256_hex());
+    let file = log.storage().open(&path, crate::storage::Access::Write).unwrap();
+    file.write_at(b"?", 7).unwrap();
+    assert_eq!(*log.payload(record).unwrap_err().kind(), ErrorKind::Corrupt);
+    let report = verify(log.storage(), &mut |_| {}).unwrap();
+    let found: Vec<_> = report.damages.iter().map(|d| (d.class, d.file.as_str(), d.seqs)).collect();
+    let seqs = Some((record.seq, record.seq));
+    assert_eq!(found, [(crate::store::DamageClass::Blob, path.as_str(), seqs)]);
+    // The same content appended again is written again where it was damaged.
+    let again = NewEvent { id: EventId::new(SystemClock.now()), ..big.clone() };
+    log.append(Append::new(vec![again])).unwrap();
+    assert_eq!(log.payload(record).unwrap(), big.data);
+}

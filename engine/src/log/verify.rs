@@ -15,7 +15,7 @@ use super::recover::{Judged, Verdict};
 use super::slots::peek;
 use super::visit::{At, SegmentVisit};
 use super::walk::{Link, Span, Step};
-use super::{create, gaps, segments};
+use super::{blobs, create, gaps, segments};
 
 /// How far a verification has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,6 +243,7 @@ impl Check<'_> {
         if fields.stream == control::STREAM && fields.kind == control::GAP {
             self.accepted.extend(serde_json::from_str::<control::Gap>(fields.data));
         }
+        self.found.damages.extend(blobs::damage(self.storage, line));
         let (version, seq) = (fields.version, fields.seq);
         let known = self.versions.get_mut(fields.stream.as_ref());
         let (last, since) = known.as_ref().map_or((Version::ZERO, Seq::ZERO), |known| **known);
@@ -291,7 +292,9 @@ impl Check<'_> {
     /// Files that have no place in a store.
     fn strays(&mut self) -> Result<()> {
         for name in self.storage.list(LOG_DIR).unwrap_or_default() {
-            if segment_first(&name).is_none() && !name.ends_with(".idx") {
+            // A segment that is being made, or that a process died making: the next opening removes it.
+            let in_the_making = name.ends_with(".new");
+            if segment_first(&name).is_none() && !name.ends_with(".idx") && !in_the_making {
                 self.found.notes.push(format!("{LOG_DIR}/{name} is no file of the store"));
             }
         }

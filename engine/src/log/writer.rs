@@ -3,7 +3,7 @@
 //! other: whoever finds that another process's sync was its own too does not sync again.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::slot::{Durable, Written};
@@ -12,7 +12,7 @@ use crate::id::Seq;
 use crate::storage::{File, write_full};
 use crate::store::{Append, Appended, Decider, Durability};
 
-use super::draft::{Draft, Planned};
+use super::draft::{Batch, Draft, Planned};
 use super::recover::durable_at;
 use super::tail::{End, Tail, trailer_is};
 use super::{AppendSide, SyncSide, Writer, locked, reader, segments};
@@ -33,8 +33,9 @@ pub(super) struct Queue {
 /// A caller that waits.
 #[derive(Debug)]
 struct Ticket {
-    /// What it appends; `None` for one that decides, which only it can do itself.
-    append: Option<Append>,
+    /// What it appends, until somebody takes it; `None` for one that decides, which only it can do itself.
+    batch: Mutex<Option<(Batch, Durability)>>,
+    decides: bool,
     state: Mutex<Waiting>,
     turned: Condvar,
 }
@@ -55,18 +56,14 @@ struct Job<'a> {
 }
 
 enum Work<'a> {
-    Batch(Append),
-    Decide {
-        decider: &'a mut (dyn Decider + Send),
-        durability: Durability,
-        decided: Option<Append>,
-    },
+    Batch(Batch, Durability),
+    Decide { decider: &'a mut (dyn Decider + Send), durability: Durability, decided: Option<Batch> },
 }
 
 impl Job<'_> {
     fn durability(&self) -> Durability {
         match &self.work {
-            Work::Batch(append) => append.durability,
+            Work::Batch(_, durability) => *durability,
             Work::Decide { durability, .. } => *durability,
         }
     }
@@ -91,7 +88,8 @@ enum Ack {
 
 impl Writer {
     pub(super) fn append_batch(&self, append: Append) -> Result<Appended> {
-        self.queue(Work::Batch(append))
+        let batch = self.carry(append)?;
+        self.queue(Work::Batch(batch.0, batch.1))
     }
 
     pub(super) fn append_decided(
@@ -103,36 +101,36 @@ impl Writer {
     }
 
     fn queue(&self, work: Work<'_>) -> Result<Appended> {
-        let append = match &work {
-            Work::Batch(append) => Some(append.clone()),
-            Work::Decide { .. } => None,
-        };
-        let ticket =
-            Arc::new(Ticket { append, state: Mutex::new(Waiting::Queued), turned: Condvar::new() });
         let mut queue = locked(&self.queue);
-        if queue.led {
-            queue.waiting.push_back(Arc::clone(&ticket));
-            drop(queue);
-            let mut state = locked(&ticket.state);
-            loop {
-                match std::mem::replace(&mut *state, Waiting::Queued) {
-                    Waiting::Queued => {
-                        state = ticket.turned.wait(state).unwrap_or_else(|e| e.into_inner());
-                    }
-                    Waiting::Leads => break,
-                    Waiting::Done(result) => return result,
-                }
-            }
-        } else {
+        if !queue.led {
             queue.led = true;
             drop(queue);
+            return self.lead(work);
         }
-        self.lead(Job { work, ticket: None, outcome: None })
+        let (batch, decides) = match work {
+            Work::Batch(batch, durability) => (Some((batch, durability)), None),
+            decides @ Work::Decide { .. } => (None, Some(decides)),
+        };
+        let ticket = Arc::new(Ticket {
+            batch: Mutex::new(batch),
+            decides: decides.is_some(),
+            state: Mutex::new(Waiting::Queued),
+            turned: Condvar::new(),
+        });
+        queue.waiting.push_back(Arc::clone(&ticket));
+        drop(queue);
+        if let Some(result) = ticket.wait() {
+            return result;
+        }
+        match decides.or_else(|| ticket.take()) {
+            Some(work) => self.lead(work),
+            None => Err(unplanned()),
+        }
     }
 
-    fn lead(&self, own: Job<'_>) -> Result<Appended> {
+    fn lead(&self, work: Work<'_>) -> Result<Appended> {
         let lead = Lead(self);
-        let mut jobs = vec![own];
+        let mut jobs = vec![Job { work, ticket: None, outcome: None }];
         {
             let mut side = locked(&self.append);
             self.write_group(&mut side, &mut jobs, true);
@@ -185,8 +183,8 @@ impl Writer {
             && draft.end.offset < self.view.options.segment_bytes
         {
             let Some(ticket) = self.next_waiting() else { break };
-            let append = ticket.append.clone().unwrap_or_default();
-            let mut job = Job { work: Work::Batch(append), ticket: Some(ticket), outcome: None };
+            let Some(work) = ticket.take() else { break };
+            let mut job = Job { work, ticket: Some(ticket), outcome: None };
             job.outcome = Some(self.plan(&mut draft, &mut job));
             jobs.push(job);
         }
@@ -210,23 +208,23 @@ impl Writer {
     /// The next caller whose append anybody can make.
     fn next_waiting(&self) -> Option<Arc<Ticket>> {
         let mut queue = locked(&self.queue);
-        queue.waiting.pop_front_if(|ticket| ticket.append.is_some())
+        queue.waiting.pop_front_if(|ticket| !ticket.decides)
     }
 
     fn plan(&self, draft: &mut Draft<'_>, job: &mut Job<'_>) -> Result<Planned> {
         let now = self.clock.now();
         match &mut job.work {
-            Work::Batch(append) => draft.plan(&*self.storage, append, now),
+            Work::Batch(batch, _) => draft.plan(&*self.storage, batch, now),
             Work::Decide { decider, decided, .. } => {
                 // Lines of an earlier attempt may still be there; then they are the answer.
-                if let Some(append) = decided.take()
-                    && let Some(known) = draft.repeated(&*self.storage, &append)?
+                if let Some(batch) = decided.take()
+                    && let Some(known) = draft.repeated(&*self.storage, &batch)?
                 {
                     return Ok(known);
                 }
-                let append = decider.decide(now)?;
-                let planned = draft.plan(&*self.storage, &append, now)?;
-                *decided = Some(append);
+                let (batch, _) = self.carry(decider.decide(now)?)?;
+                let planned = draft.plan(&*self.storage, &batch, now)?;
+                *decided = Some(batch);
                 Ok(planned)
             }
         }
@@ -417,6 +415,25 @@ impl Drop for Lead<'_> {
 }
 
 impl Ticket {
+    /// Waits for the answer; `None` when it is this caller's turn to lead.
+    fn wait(&self) -> Option<Result<Appended>> {
+        let mut state = locked(&self.state);
+        loop {
+            match std::mem::replace(&mut *state, Waiting::Queued) {
+                Waiting::Queued => {
+                    state = self.turned.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                Waiting::Leads => return None,
+                Waiting::Done(result) => return Some(result),
+            }
+        }
+    }
+
+    fn take<'a>(&self) -> Option<Work<'a>> {
+        let (batch, durability) = locked(&self.batch).take()?;
+        Some(Work::Batch(batch, durability))
+    }
+
     fn turn(&self, to: Waiting) {
         *locked(&self.state) = to;
         self.turned.notify_one();

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::blob::{Carried, carry};
 use super::{
     Append, Appended, Cursor, Decider, Durability, EventStore, Expectation, Filter, Follow,
     Followed, Health, Item, Items, NewEvent, Position, Read, Record, View, admit,
@@ -45,15 +46,23 @@ impl MemoryStore {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn append_under(&self, history: &mut History, append: &Append) -> Result<Appended> {
-        admit::check_form(append)?;
-        if let Some(positions) = history.repeated(&append.events)? {
+    fn append_under(&self, history: &mut History, append: Append) -> Result<Appended> {
+        admit::check_form(&append)?;
+        let mut events = Vec::with_capacity(append.events.len());
+        let mut contents = Vec::new();
+        for event in append.events {
+            let (carried, content) = carry(event)?;
+            contents.extend(carried.blob.map(|blob| blob.sha256).zip(content));
+            events.push(carried);
+        }
+        if let Some(positions) = history.repeated(&events)? {
             return Ok(Appended { positions, repeated: true });
         }
         history.check_expectations(&append.expectations)?;
         let now = self.clock.now();
-        append.events.iter().try_for_each(|event| admit::check_age(event, now))?;
-        let batch = history.draft(&append.events, now)?;
+        events.iter().try_for_each(|carried| admit::check_age(&carried.event, now))?;
+        let batch = history.draft(&events, now)?;
+        history.contents.extend(contents);
         let positions = history.publish(batch);
         self.appended.notify_all();
         Ok(Appended { positions, repeated: false })
@@ -77,7 +86,7 @@ impl EventStore for MemoryStore {
     }
 
     fn append(&self, append: Append) -> Result<Appended> {
-        self.append_under(&mut self.history(), &append)
+        self.append_under(&mut self.history(), append)
     }
 
     fn append_deciding(
@@ -97,7 +106,7 @@ impl EventStore for MemoryStore {
             decider.apply(&Item::Record(Box::new(record.clone())), &record.cursor(self.id));
         }
         let append = decider.decide(history.time_at(self.clock.now()).time)?;
-        self.append_under(&mut history, &append)
+        self.append_under(&mut history, append)
     }
 
     fn read(&self, read: Read) -> Result<Items<'_>> {
@@ -123,6 +132,15 @@ impl EventStore for MemoryStore {
             let record = self.history().records.get(index)?.clone();
             Some(Ok(Item::Record(Box::new(record))))
         })))
+    }
+
+    fn payload(&self, record: &Record) -> Result<Payload> {
+        let Some(blob) = &record.blob else { return Ok(record.data.clone()) };
+        let history = self.history();
+        let content = history.contents.get(&blob.sha256).ok_or_else(|| {
+            Error::new(ErrorKind::Corrupt, "the content of the event is not here").seq(record.seq)
+        })?;
+        Ok(record.data.join_content(content))
     }
 
     fn head(&self, stream: &StreamName) -> Result<Version> {
@@ -156,6 +174,8 @@ struct History {
     records: Vec<Record>,
     ids: HashMap<EventId, usize>,
     streams: HashMap<StreamName, Vec<usize>>,
+    /// The contents that are too big for a line, by their SHA-256.
+    contents: HashMap<[u8; 32], String>,
 }
 
 /// The time of the next line, and the time before it where the clock stepped back.
@@ -188,15 +208,16 @@ impl History {
     }
 
     /// The first positions of the events, when all of them are in the log already.
-    fn repeated(&self, events: &[NewEvent]) -> Result<Option<Vec<Position>>> {
+    fn repeated(&self, events: &[Carried]) -> Result<Option<Vec<Position>>> {
         let mut positions = Vec::new();
-        for event in events {
+        for Carried { event, blob } in events {
             let Some(first) = self.ids.get(&event.id).and_then(|at| self.records.get(*at)) else {
                 continue;
             };
             let same = first.stream == event.stream
                 && first.kind == event.kind
-                && first.data == event.data;
+                && first.data == event.data
+                && first.blob == *blob;
             if !same {
                 let message = format!("the id {} belongs to another event", event.id);
                 return Err(Error::new(ErrorKind::IdReused, message).seq(first.seq).field("id"));
@@ -238,18 +259,19 @@ impl History {
     }
 
     /// The lines of a batch, and before them the line that says the clock stepped back; nothing is changed yet.
-    fn draft(&self, events: &[NewEvent], now: Timestamp) -> Result<Vec<Record>> {
+    fn draft(&self, events: &[Carried], now: Timestamp) -> Result<Vec<Record>> {
         if events.is_empty() {
             return Ok(Vec::new());
         }
         let mut draft = Draft::new(self, now);
         if let Some(before) = draft.stepped_from {
-            draft.push(&clock_step(before, now)?, None)?;
+            let event = clock_step(before, now)?;
+            draft.push(&Carried { event, blob: None }, None)?;
         }
         let control = draft.bytes;
         let count = u32::try_from(events.len()).unwrap_or(u32::MAX);
-        for (event, index) in events.iter().zip(1..) {
-            draft.push(event, (count > 1).then_some((index, count)))?;
+        for (carried, index) in events.iter().zip(1..) {
+            draft.push(carried, (count > 1).then_some((index, count)))?;
         }
         let bytes = draft.bytes - control;
         if bytes > Append::BYTES_MAX {
@@ -297,7 +319,8 @@ impl<'a> Draft<'a> {
         Self { history, records, versions, bytes: 0, time, stepped_from }
     }
 
-    fn push(&mut self, event: &NewEvent, batch: Option<(u32, u32)>) -> Result<()> {
+    fn push(&mut self, carried: &Carried, batch: Option<(u32, u32)>) -> Result<()> {
+        let event = &carried.event;
         let version = self
             .versions
             .entry(event.stream.clone())
@@ -316,7 +339,7 @@ impl<'a> Draft<'a> {
             batch,
             cause: event.cause,
             flow: event.flow,
-            blob: None,
+            blob: carried.blob,
             data: event.data.clone(),
             prev: last.map_or(Crc::NONE, |last| last.crc),
             crc: Crc::NONE,

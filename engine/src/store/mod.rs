@@ -2,10 +2,12 @@
 //! here, and nothing above, knows a file or assumes a lock.
 
 pub(crate) mod admit;
+pub(crate) mod blob;
 mod event;
 mod memory;
 mod read;
 
+pub use blob::BLOB_MAX;
 pub use event::{Append, Appended, Decider, Durability, Expectation, Expected, NewEvent, Position};
 pub use memory::MemoryStore;
 pub use read::{
@@ -14,6 +16,7 @@ pub use read::{
 };
 
 use crate::error::Result;
+use crate::format::Payload;
 use crate::id::{StoreId, StreamName, Version};
 
 /// An append-only store of events in one order, with a contiguous version per stream.
@@ -56,6 +59,12 @@ pub trait EventStore: Send + Sync {
     /// # Errors
     /// Whatever reading meets.
     fn read_stream(&self, stream: &StreamName, after: Version) -> Result<Items<'_>>;
+
+    /// The whole payload of a record: its `data`, and the content that lies apart when it is too big for a line.
+    ///
+    /// # Errors
+    /// `Corrupt` when that content is absent or is not what the line names.
+    fn payload(&self, record: &Record) -> Result<Payload>;
 
     /// The version of a stream's last event, durable or not; [`Version::ZERO`] when it has none.
     ///
