@@ -227,7 +227,11 @@ impl<'a> Walk<'a> {
                     _ => false,
                 };
                 let seq = line.fields.seq;
-                seq > self.link.seq && begins(line) && (vouched || seq <= self.bound)
+                // The line before knows its successor: what stands in that place and names another belongs elsewhere,
+                // unless the line behind names it.
+                let denied = seq == self.link.seq.next() && self.link.crc.is_some();
+                let bounded = seq <= self.bound && !denied;
+                seq > self.link.seq && begins(line) && (vouched || bounded)
             })
         };
         exact.or_else(believed).map(|(index, _)| index)
