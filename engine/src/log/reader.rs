@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::scan::{Piece, Scan};
 use crate::format::slot::Durable;
 use crate::format::{Line, SYNC_LOCK, control, segment_path};
 use crate::id::Seq;
@@ -37,6 +38,8 @@ pub(super) struct Reader {
     ready: VecDeque<(Item, Cursor)>,
     /// The highest position that lines or slots state to be durable.
     durable: Seq,
+    /// How far the active segment was searched for lines that state it, in bytes.
+    searched: u64,
     /// Nothing is read behind this position.
     limit: Option<Seq>,
     /// Everything up to here was made ready or filtered out.
@@ -57,6 +60,7 @@ impl Reader {
             mapped: None,
             ready: VecDeque::new(),
             durable: Seq::ZERO,
+            searched: 0,
             limit: None,
             cursor: read.after,
             given: read.after,
@@ -125,6 +129,7 @@ impl Reader {
         };
         self.segment = Some(segment);
         self.at = At { offset: 0, link, ahead: 0 };
+        self.searched = 0;
     }
 
     fn read_mapped(&mut self, bytes: Bytes, next: Seq) -> Result<()> {
@@ -213,6 +218,9 @@ impl Reader {
 
     /// At a place where the chain of the active segment does not go on: damage when the watermark lies behind it.
     fn judge_end(&mut self, segment: Seq, bytes: &[u8], limit: Seq) -> Result<bool> {
+        if self.learn_durable(bytes) {
+            return Ok(true);
+        }
         let durable = self.durable;
         if self.at.link.seq >= limit.min(durable) || self.reported >= durable {
             return Ok(false);
@@ -243,6 +251,24 @@ impl Reader {
             detail,
         });
         Ok(true)
+    }
+
+    /// Whether lines up to the end of the active segment, in the chain or not, state more to be durable than was known.
+    /// The slot alone may be old: it is written after each sync and synced by nobody.
+    fn learn_durable(&mut self, bytes: &[u8]) -> bool {
+        let known = self.durable;
+        let base = self.at.offset;
+        let start = usize::try_from(self.searched.saturating_sub(base)).unwrap_or(usize::MAX);
+        let start = start.min(bytes.len());
+        for (offset, len, piece) in Scan::new(bytes.get(start..).unwrap_or_default()) {
+            match piece {
+                Piece::Line(line) => self.durable = self.durable.max(line.fields.durable),
+                Piece::Bad(_) => {}
+                Piece::Rest => break,
+            }
+            self.searched = base + (start + offset + len) as u64;
+        }
+        self.durable > known
     }
 
     /// How far the view goes in the active segment.
