@@ -93,9 +93,11 @@
 //! `log.root`, `log.redacted` and `log.dropped` are reserved. A number of format or a name of checksum that a reader does
 //! not know is an answer of its own, *unsupported*, and no damage.
 //!
-//! A `log.gap` stands in a new segment behind its `log.opened`. That segment's first `seq` is one more than the highest
-//! that was ever known to be durable or is readable before the damage, and its first `prev` is the last checksum before
-//! the damage: the chain crosses the gap, the numbers between are lost for good, and versions of streams may jump there.
+//! A `log.gap` for damage in a segment that has a successor is appended like any line. For damage in the active segment
+//! a new segment is made, with the gap behind its `log.opened`: its first `seq` is one more than the highest that was
+//! ever known to be durable or can be read, its first `prev` the checksum of the last line that can be read. Either way
+//! the damaged segment stays as it is, a checker knows the range from the gap, the numbers in it are lost for good, and
+//! versions of streams may jump there.
 //!
 //! # Torn or corrupt
 //!
