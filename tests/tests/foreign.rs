@@ -1,10 +1,22 @@
 //! The log needs none of our code to be checked: a program of a few lines in another language, which knows what
 //! `annals_engine::format` says and nothing else, accepts what we write and finds what is damaged.
 #![expect(clippy::unwrap_used, reason = "what cannot be set up fails the test")]
-#![expect(clippy::disallowed_methods, reason = "a foreign program is started")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a foreign program is started, and its input is damaged"
+)]
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+
+use annals_engine::clock::SystemClock;
+use annals_engine::id::EventId;
+use annals_engine::log::{Log, Options, verify};
+use annals_engine::storage::{Disk, Storage};
+use annals_engine::store::{Append, EventStore};
+use annals_tests::conformance::event;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -41,6 +53,37 @@ fn fixtures() {
             (Err(said), Err(expected)) => assert!(said.contains(expected), "{store}: {said}"),
             _ => panic!("{store}: {found:?}"),
         }
+    }
+}
+
+/// A store that the program wrote, over many segments, passes with as many lines as we count ourselves; with one bit
+/// of it flipped it does not.
+#[test]
+fn a_real_store() {
+    let home = tempfile::tempdir().unwrap();
+    let disk: Arc<dyn Storage> = Arc::new(Disk::new(home.path()));
+    let options = Options { segment_bytes: 8_000, ..Options::default() };
+    let log = Log::open(Arc::clone(&disk), Arc::new(SystemClock), options).unwrap();
+    for n in 0..40 {
+        let id = |i: u64| EventId::derived("key", "test", &format!("{n}.{i}"));
+        let batch = (0..=n % 5).map(|i| event(id(i), &format!("Räume/{i} %"), n)).collect();
+        log.append(Append::new(batch)).unwrap();
+    }
+    drop(log);
+    let report = verify(&disk, &mut |_| {}).unwrap();
+    assert!(report.segments > 3 && report.is_sound());
+    let Some(found) = check(home.path()) else { return };
+    let (_, crc, _) = report.last.unwrap();
+    assert_eq!(found.unwrap().trim(), format!("{} lines, last checksum {crc}", report.lines));
+
+    let segment = home.path().join("log/00000000000000000001.jsonl");
+    let whole = fs::read(&segment).unwrap();
+    fs::remove_file(&segment).unwrap();
+    for bit in (0..whole.len() * 8).step_by(whole.len() / 3 * 8 + 1) {
+        let mut flipped = whole.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&segment, flipped).unwrap();
+        assert!(check(home.path()).unwrap().is_err(), "bit {bit}");
     }
 }
 
