@@ -78,6 +78,10 @@ fn check_empty(storage: &dyn Storage) -> Result<()> {
     let names = storage
         .list("")
         .map_err(|e| Error::io("cannot list the folder", e).path(storage.display("")))?;
+    if names.iter().any(|name| name == STORE_FILE) {
+        // Another process has made it since it was looked for.
+        return Ok(());
+    }
     let ours = [APPEND_LOCK, SYNC_LOCK, LOG_DIR, "store.json.new"];
     match names.iter().find(|name| !ours.contains(&name.as_str())) {
         None => Ok(()),
