@@ -132,6 +132,27 @@ pub fn limit_of_a_line(subject: &Subject) {
     assert_eq!(subject.events().pop().unwrap().to_line().len(), LINE_MAX);
 }
 
+/// A content that is too big for a line is no part of the record, and the whole payload is what was given, byte for
+/// byte. Such an event is known by its id like any other, and is another one when only the content differs.
+pub fn contents_too_big_for_a_line(subject: &Subject) {
+    let with = |text: &str| {
+        let json = format!(r#"{{"role":"user","content":["{}","{text}"]}}"#, "é".repeat(LINE_MAX));
+        NewEvent { data: Payload::from_json(&json).unwrap(), ..subject.event("a", 1) }
+    };
+    let first = with("one");
+    let id = first.id;
+    let batch = vec![subject.event("b", 1), first.clone()];
+    let appended = subject.store.append(Append::new(batch)).unwrap();
+    let record = subject.events().pop().unwrap();
+    assert_eq!((record.data.as_str(), record.blob.is_some()), (r#"{"role":"user"}"#, true));
+    assert!(record.to_line().len() < 1_000);
+    assert_eq!(subject.store.payload(&record).unwrap(), first.data);
+    let again = subject.store.append(Append::new(vec![first])).unwrap();
+    assert_eq!((again.repeated, &again.positions[0]), (true, &appended.positions[1]));
+    let other = NewEvent { id, ..with("two") };
+    subject.refused(Append::new(vec![other]), |kind| *kind == ErrorKind::IdReused);
+}
+
 /// The stream and the types of the log itself are not for callers; names that only begin alike are.
 pub fn reserved_names(subject: &Subject) {
     let invalid = |kind: &ErrorKind| *kind == ErrorKind::InvalidInput;

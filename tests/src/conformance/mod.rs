@@ -188,7 +188,7 @@ macro_rules! conformance {
         $crate::checks!($store, $subject, {
             append: versions_are_dense, expectations_that_hold, conflicts,
                 conflict_on_a_stream_not_written, batches_over_streams, all_or_nothing,
-                limits_of_a_batch, limit_of_a_line, reserved_names, nothing_to_append,
+                limits_of_a_batch, limit_of_a_line, contents_too_big_for_a_line, reserved_names, nothing_to_append,
                 content_survives, times_follow_the_order, one_winner_per_version,
                 appends_from_many_threads;
             identity: repeats, repeats_of_parts, reused_ids, partly_known_batches,
