@@ -49,7 +49,7 @@
 //! | `batch` | `"i/n"`, 1 ≤ i ≤ n, n ≥ 2 | absent for an event alone; otherwise it is the i-th of n lines that stand in a row in one segment and count all or not at all |
 //! | `cause` | UUID | optional: the event that directly caused this one |
 //! | `flow` | UUID | optional: the same for all events that follow from one stimulus |
-//! | `blob` | `{"sha256":"<64 hex>","bytes":<number>}` | optional: `content` is not in `data`; its JSON is the file `blobs/<first 2 digits>/<64 digits>` |
+//! | `blob` | `{"sha256":"<64 hex>","bytes":<number>}` | optional: the last member of the payload, `content`, is not in `data`; its JSON is the file `blobs/<first 2 digits>/<64 digits>` |
 //! | `data` | JSON object | the payload, see below |
 //! | `crc` | 8 hexadecimal digits, lower case | checksum of the line |
 //!
@@ -65,7 +65,8 @@
 //! *The payload* is an object without white space between its parts, at most 64 levels deep, itself counted. No key
 //! stands twice in an object, no escape names a lone surrogate, and every number fits a signed or unsigned 64-bit
 //! integer or, if it has a point or an exponent, a finite double. Strings and numbers keep the spelling that the writer
-//! was given. So any JSON reader reads the same from it.
+//! was given. So any JSON reader reads the same from it. Where a `blob` is named, the whole payload is `data` with
+//! `,"content":` and the bytes of that file before its last brace.
 //!
 //! A line that is spelled in another way is not a line of this format, even if its checksum is right: it is *foreign*.
 //!
