@@ -168,11 +168,19 @@ impl Writer {
                 detail: "every segment is gone".to_owned(),
             }));
         }
+        self.make_folder_durable()?;
         append.tail = Tail::new(self.id);
         self.roll_into(append, sync, Seq(1), Link::START, floor)?;
         append.lock.write(&append.tail.end.written())?;
         self.view.marks.raise(append.tail.end.seq, append.tail.end.seq);
         Ok(())
+    }
+
+    /// Makes the entries of the store's own folder durable before anything is acknowledged: who made them may have died
+    /// before he synced them, and a power loss may have taken the folder of the segments again.
+    fn make_folder_durable(&self) -> Result<()> {
+        let made = self.storage.create_dir(LOG_DIR).and_then(|()| self.storage.sync_dir(""));
+        made.map_err(|e| Error::io("cannot make the store", e).path(self.storage.display("")))
     }
 
     /// Brings the knowledge up to the end of the unbroken chain, anew where lines that it has seen are gone.
