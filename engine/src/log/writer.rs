@@ -233,12 +233,17 @@ impl Writer {
     /// Makes sure, under the append lock, that the knowledge is the log's whole content and its end takes lines.
     /// Returns the highest position that is known to be durable.
     pub(super) fn make_current(&self, side: &mut AppendSide) -> Result<Seq> {
-        let durable: Durable = side.durable.read()?.unwrap_or_default();
-        self.check_halts(&durable)?;
+        let durable: Option<Durable> = side.durable.read()?;
+        self.check_halts(&durable.unwrap_or_default())?;
         if !is_known(side)? {
             self.learn(side)?;
         }
-        if is_known(side)? && !side.tail.sealed && self.end_is_in_place(&side.tail)? {
+        // Without a floor nobody knows whether a sync failed: the lines have to be made durable from the start.
+        if let Some(durable) = durable
+            && is_known(side)?
+            && !side.tail.sealed
+            && self.end_is_in_place(&side.tail)?
+        {
             return Ok(Seq(durable.seq));
         }
         let mut sync = locked(&self.sync);
