@@ -77,6 +77,15 @@ impl Job<'_> {
     }
 }
 
+/// Whether lines of the jobs may be in the log already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    /// Nothing of them was written yet.
+    First,
+    /// They were written and perhaps cut: an error no longer says that nothing is there.
+    Again,
+}
+
 /// What a sync told about lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ack {
@@ -133,7 +142,7 @@ impl Writer {
         let mut jobs = vec![Job { work, ticket: None, outcome: None }];
         {
             let mut side = locked(&self.append);
-            self.write_group(&mut side, &mut jobs, true);
+            self.write_group(&mut side, &mut jobs, Attempt::First);
         }
         drop(lead);
         self.acknowledge(&mut jobs);
@@ -148,9 +157,13 @@ impl Writer {
         own.unwrap_or_else(|| Err(unplanned()))
     }
 
-    /// Writes the jobs, and what waits in the queue behind them when `gather` is set; every job has an outcome then.
-    fn write_group(&self, side: &mut AppendSide, jobs: &mut Vec<Job<'_>>, gather: bool) {
-        if let Err(e) = self.try_write_group(side, jobs, gather) {
+    /// Writes the jobs, and at the first attempt what waits in the queue behind them; every job has an outcome then.
+    fn write_group(&self, side: &mut AppendSide, jobs: &mut Vec<Job<'_>>, attempt: Attempt) {
+        if let Err(e) = self.try_write_group(side, jobs, attempt) {
+            let e = match attempt {
+                Attempt::First => e,
+                Attempt::Again => indeterminate(e),
+            };
             for job in jobs.iter_mut().filter(|job| !matches!(job.outcome, Some(Err(_)))) {
                 job.outcome = Some(Err(e.clone()));
             }
@@ -161,7 +174,7 @@ impl Writer {
         &self,
         side: &mut AppendSide,
         jobs: &mut Vec<Job<'_>>,
-        gather: bool,
+        attempt: Attempt,
     ) -> Result<()> {
         if !is_known(side)? {
             // What others wrote is read before the lock is taken, so that little is left to read under it.
@@ -178,7 +191,7 @@ impl Writer {
         for job in jobs.iter_mut() {
             job.outcome = Some(self.plan(&mut draft, job));
         }
-        while gather
+        while attempt == Attempt::First
             && draft.bytes.len() < GROUP_BYTES
             && draft.end.offset < self.view.options.segment_bytes
         {
@@ -315,7 +328,7 @@ impl Writer {
                         .into_iter()
                         .partition::<Vec<_>, _>(|job| job.to_sync().is_some());
                     again.extend(cut);
-                    self.write_group(&mut locked(&self.append), &mut again, false);
+                    self.write_group(&mut locked(&self.append), &mut again, Attempt::Again);
                     jobs.extend(kept);
                     jobs.extend(again);
                 }
