@@ -264,12 +264,9 @@ impl Writer {
         let start = usize::try_from(from).unwrap_or(usize::MAX);
         let body = judged.bytes.get(start..judged.whole).unwrap_or_default();
         sync.lock.write(&Durable { syncing: true, ..*floor })?;
-        let file = segments::open(&*self.storage, end.segment, Access::Write)
-            .or_else(|_| segments::open(&*self.storage, end.segment, Access::Read))?;
+        let file = segments::open(&*self.storage, end.segment, Access::Write)?;
         let attempt = || {
-            if !judged.sealed || floor.syncing {
-                write_full(&*file, body, from)?;
-            }
+            write_full(&*file, body, from)?;
             file.sync_data()
         };
         if attempt().is_err()

@@ -47,9 +47,11 @@ impl Writer {
         let floor: Durable = sync.lock.read()?.unwrap_or_default();
         let end = append.tail.end;
         let link = Link { seq: end.seq, crc: Some(end.crc) };
-        // A guard against mistakes only, and refused by some file systems.
+        self.roll_into(append, sync, end.seq.next(), link, &floor)?;
+        // A guard against mistakes only, and refused by some file systems. Not before the successor is there: until then
+        // recovery may have to write the lines again.
         let _ = self.storage.make_read_only(&segment_path(end.segment));
-        self.roll_into(append, sync, end.seq.next(), link, &floor)
+        Ok(())
     }
 
     /// Makes the segment `first`, whose header follows `link`, and goes on in it.
