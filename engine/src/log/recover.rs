@@ -223,22 +223,26 @@ impl Writer {
 
     /// Keeps bytes under a name that tells where they were and what they are; durable on return.
     pub(super) fn keep(&self, segment: Seq, offset: u64, bytes: &[u8]) -> Result<String> {
+        let path = format!("{TORN_DIR}/{}", torn_name(segment, offset, bytes));
+        self.write_torn(&path, bytes)?;
+        Ok(path)
+    }
+
+    /// Writes a file of torn bytes. One of that name with the same bytes in it, durable or not, has them at any moment.
+    fn write_torn(&self, path: &str, bytes: &[u8]) -> Result<()> {
         let storage = &*self.storage;
-        let name = torn_name(segment, offset, bytes);
-        let path = format!("{TORN_DIR}/{name}");
         let write = || {
             storage.create_dir(TORN_DIR)?;
             storage.sync_dir("")?;
-            let file = storage.open(&path, Access::WriteOrCreate)?;
-            file.truncate(0)?;
+            let file = storage.open(path, Access::WriteOrCreate)?;
             write_full(&*file, bytes, 0)?;
+            file.truncate(bytes.len() as u64)?;
             file.sync_data()?;
             storage.sync_dir(TORN_DIR)
         };
         write().map_err(|e| {
-            Error::io("cannot keep the bytes of a torn tail", e).path(storage.display(&path))
-        })?;
-        Ok(path)
+            Error::io("cannot keep the bytes of a torn tail", e).path(storage.display(path))
+        })
     }
 
     /// Writes the lines above the floor again where they are, so that their pages are dirty whatever an earlier sync
@@ -309,7 +313,8 @@ impl Writer {
         self.sync_here(append, sync)
     }
 
-    /// The line for a torn file, if its copy was finished: its name ends with the beginning of its hash.
+    /// The line for a torn file, if its copy was finished: its name ends with the beginning of its hash. Who made the copy
+    /// may have died before it was durable, so it is made durable before a line says that it is there.
     fn complete_torn(&self, name: &str, path: &str) -> Result<Option<control::Recovered>> {
         let Some((segment, rest)) = name.split_once('@') else { return Ok(None) };
         let Some((offset, sum)) = rest.split_once('.') else { return Ok(None) };
@@ -325,7 +330,11 @@ impl Writer {
             Error::io("cannot read the bytes of a torn tail", e).path(self.storage.display(path))
         })?;
         let sha256 = hex(&Sha256::digest(&bytes));
-        Ok(sha256.starts_with(sum).then(|| control::Recovered {
+        if !sha256.starts_with(sum) {
+            return Ok(None);
+        }
+        self.write_torn(path, &bytes)?;
+        Ok(Some(control::Recovered {
             segment: format!("{segment}.jsonl"),
             offset,
             bytes: bytes.len() as u64,
