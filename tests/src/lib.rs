@@ -1,6 +1,7 @@
-//! Support of the whole-product tests: what every store must do, what holds for any bytes, and
-//! the faulty disk.
+//! Support of the whole-product tests: what every store must do, what holds for any bytes, the
+//! faulty disk, and what must hold after it failed.
 
 pub mod conformance;
 pub mod disk;
 pub mod fuzz;
+pub mod history;

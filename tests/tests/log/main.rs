@@ -1,0 +1,8 @@
+//! The log on a disk that fails: power losses, killed processes, failed syncs, full disks and damage. Every run comes
+//! from a seed, and a failure prints it.
+#![expect(clippy::unwrap_used, reason = "a test that is set up wrongly is to stop")]
+
+mod crashes;
+mod explore;
+mod interleavings;
+mod machine;
