@@ -8,6 +8,7 @@ mod create;
 mod draft;
 mod follow;
 mod gaps;
+mod index;
 mod mark;
 mod marks;
 mod reader;
