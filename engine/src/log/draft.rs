@@ -78,7 +78,7 @@ impl<'t> Draft<'t> {
         self.check_expectations(append)?;
         append.events.iter().try_for_each(|carried| admit::check_age(&carried.event, now))?;
         let (bytes, end) = (self.bytes.len(), self.end);
-        let log = self.version(control::STREAM);
+        let log = self.version(control::STREAM)?;
         self.encode(append, now).inspect_err(|_| {
             self.bytes.truncate(bytes);
             self.end = end;
@@ -100,7 +100,7 @@ impl<'t> Draft<'t> {
                 check_same(carried, staged, position.seq)?;
                 positions.push(position.clone());
                 end = self.end;
-            } else if let Some(seq) = self.tail.position(id) {
+            } else if let Some(seq) = self.tail.position(id)? {
                 let (record, at) = self.tail.read(storage, seq)?;
                 positions.push(Position { id, seq, version: record.version });
                 check_same(carried, &carried_by(record), seq)?;
@@ -127,7 +127,7 @@ impl<'t> Draft<'t> {
     fn check_expectations(&self, append: &Batch) -> Result<()> {
         for expectation in &append.expectations {
             let stream = expectation.stream.as_str();
-            let (expected, actual) = (expectation.expected.version(), self.version(stream));
+            let (expected, actual) = (expectation.expected.version(), self.version(stream)?);
             if expected != actual {
                 let what = match expectation.expected {
                     Expected::NoStream => "no event".to_owned(),
@@ -151,8 +151,11 @@ impl<'t> Draft<'t> {
         for (index, carried) in (1..).zip(&append.events) {
             let event = &carried.event;
             let stream = event.stream.as_str();
-            let version =
-                versions.get(stream).copied().unwrap_or_else(|| self.version(stream)).next();
+            let last = match versions.get(stream) {
+                Some(last) => *last,
+                None => self.version(stream)?,
+            };
+            let version = last.next();
             let fields = Fields {
                 seq: self.end.seq.next(),
                 time,
@@ -208,7 +211,7 @@ impl<'t> Draft<'t> {
         time: Timestamp,
     ) -> Result<()> {
         let payload = Payload::of(data)?;
-        let version = self.version(control::STREAM).next();
+        let version = self.version(control::STREAM)?.next();
         let seq = self.end.seq.next();
         let fields = Fields {
             seq,
@@ -252,8 +255,8 @@ impl<'t> Draft<'t> {
         Ok(())
     }
 
-    fn version(&self, stream: &str) -> Version {
-        self.versions.get(stream).copied().unwrap_or_else(|| self.tail.version(stream))
+    fn version(&self, stream: &str) -> Result<Version> {
+        self.versions.get(stream).map_or_else(|| self.tail.version(stream), |known| Ok(*known))
     }
 }
 

@@ -9,6 +9,9 @@ mod draft;
 mod follow;
 mod gaps;
 mod index;
+mod indexing;
+mod jump;
+mod known;
 mod mark;
 mod marks;
 mod reader;
@@ -25,7 +28,7 @@ mod walk;
 mod writer;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::clock::Clock;
@@ -53,6 +56,8 @@ use writer::Queue;
 pub struct Options {
     /// A segment that has reached this many bytes is sealed. 64 MiB.
     pub segment_bytes: u64,
+    /// So many bytes of the active segment are known in memory alone before they get an index on disk. 4 MiB.
+    pub index_bytes: u64,
     /// The program and its version, for the headers of segments.
     pub program: String,
     /// Who is told what a person should know; nobody by default. It is called with locks held: it must not use the log.
@@ -66,6 +71,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             segment_bytes: 64 << 20,
+            index_bytes: 4 << 20,
             program: concat!("annals-engine ", env!("CARGO_PKG_VERSION")).to_owned(),
             notices: None,
             long_lived: false,
@@ -77,6 +83,7 @@ impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("segment_bytes", &self.segment_bytes)
+            .field("index_bytes", &self.index_bytes)
             .field("program", &self.program)
             .field("long_lived", &self.long_lived)
             .finish_non_exhaustive()
@@ -138,6 +145,10 @@ struct Writer {
     /// The order of these two, and of the kernel's locks inside them, is append, then sync.
     append: Mutex<AppendSide>,
     sync: Mutex<SyncSide>,
+    /// Whether an index should be written.
+    index_due: AtomicBool,
+    /// Whether somebody writes indexes now.
+    indexing: AtomicBool,
     /// The active segment by its first position, opened before the lines of this process were written.
     active: Mutex<Option<(Seq, Arc<dyn File>)>>,
 }
@@ -183,7 +194,7 @@ impl Log {
             append: Mutex::new(AppendSide {
                 lock: LockFile::open(&storage, APPEND_LOCK)?.telling(waits),
                 durable: LockFile::open(&storage, SYNC_LOCK)?,
-                tail: Tail::new(id),
+                tail: Tail::new(&storage, id),
             }),
             sync: Mutex::new(SyncSide {
                 lock: LockFile::open(&storage, SYNC_LOCK)?.telling(waits),
@@ -195,6 +206,8 @@ impl Log {
             id,
             halts: AtomicU64::new(u64::MAX),
             queue: Mutex::default(),
+            index_due: AtomicBool::new(false),
+            indexing: AtomicBool::new(false),
             active: Mutex::default(),
         });
         writer.open()?;
@@ -286,7 +299,8 @@ impl EventStore for Log {
         let streams = vec![NamePattern::Exact(stream.as_str().to_owned())];
         let read =
             Read::default().view(View::Written).filter(Filter { streams, types: Vec::new() });
-        Ok(Box::new(self.read(read)?.filter(move |item| match item {
+        let reader = reader::Reader::new(Arc::clone(&self.view), read)?.behind(after);
+        Ok(Box::new(reader.filter(move |item| match item {
             Ok(Item::Record(record)) => record.version > after,
             _ => true,
         })))
@@ -300,11 +314,11 @@ impl EventStore for Log {
         if let Some(writer) = &self.writer {
             let mut append = locked(&writer.append);
             writer.learn(&mut append)?;
-            return Ok(append.tail.version(stream.as_str()));
+            return append.tail.version(stream.as_str());
         }
-        let mut tail = Tail::new(self.view.id);
+        let mut tail = Tail::new(&self.view.storage, self.view.id);
         tail.catch_up(&*self.view.storage)?;
-        Ok(tail.version(stream.as_str()))
+        tail.version(stream.as_str())
     }
 
     fn end(&self, view: View) -> Result<Option<Cursor>> {

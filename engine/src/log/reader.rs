@@ -8,10 +8,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::scan::{Piece, Scan};
 use crate::format::slot::Durable;
 use crate::format::{Line, SYNC_LOCK, control, segment_path};
-use crate::id::Seq;
+use crate::id::{Seq, Version};
 use crate::storage::Access;
 use crate::store::{Cursor, Damage, Decider, Item, Read, Record, View};
 
+use super::jump::Jump;
 use super::segments::{self, Bytes};
 use super::slots::peek;
 use super::tail::{End, trailer_is};
@@ -20,7 +21,7 @@ use super::walk::{Link, Step, Walk, classify_rest, legible};
 use super::{LogView, gaps};
 
 /// How many items are made ready at a time.
-const READY: usize = 256;
+pub(super) const READY: usize = 256;
 
 /// How much of the active segment is read at a time, in bytes.
 const CHUNK: usize = 1 << 20;
@@ -28,14 +29,14 @@ const CHUNK: usize = 1 << 20;
 /// Reads a log in order.
 #[derive(Debug)]
 pub(super) struct Reader {
-    view: Arc<LogView>,
-    read: Read,
+    pub(super) view: Arc<LogView>,
+    pub(super) read: Read,
     /// The segment that is read; `None` before the first.
     segment: Option<Seq>,
-    at: At,
+    pub(super) at: At,
     /// The bytes of a segment that has a successor, and that successor.
     mapped: Option<(Bytes, Seq)>,
-    ready: VecDeque<(Item, Cursor)>,
+    pub(super) ready: VecDeque<(Item, Cursor)>,
     /// The highest position that lines or slots state to be durable.
     durable: Seq,
     /// How far the active segment was searched for lines that state it, in bytes.
@@ -43,12 +44,15 @@ pub(super) struct Reader {
     /// Nothing is read behind this position.
     limit: Option<Seq>,
     /// Everything up to here was made ready or filtered out.
-    cursor: Option<Cursor>,
+    pub(super) cursor: Option<Cursor>,
     /// Everything up to here was given.
     given: Option<Cursor>,
     /// Damage at the end of the log that was reported, by the last position that it costs.
     reported: Seq,
     accepted: Option<Vec<control::Gap>>,
+    /// Events of the stream up to this version are not wanted.
+    pub(super) behind: Version,
+    pub(super) jump: Option<Box<Jump>>,
 }
 
 impl Reader {
@@ -66,12 +70,20 @@ impl Reader {
             given: read.after,
             reported: Seq::ZERO,
             accepted: None,
+            behind: Version::ZERO,
+            jump: None,
             read,
         };
         if let Some(cursor) = reader.read.after {
             reader.seek(&cursor)?;
         }
         Ok(reader)
+    }
+
+    /// Need not give events of its one stream up to a version.
+    pub(super) fn behind(mut self, version: Version) -> Self {
+        self.behind = version;
+        self
     }
 
     /// Reads nothing behind a position.
@@ -100,6 +112,9 @@ impl Reader {
 
     /// Makes items ready, or moves on; `false` at the watermark.
     fn advance(&mut self) -> Result<bool> {
+        if let Some(jump) = self.jump.take() {
+            return self.go_on_jumping(jump).map(|()| true);
+        }
         if let Some((bytes, next)) = self.mapped.take() {
             return self.read_mapped(bytes, next).map(|()| true);
         }
@@ -113,6 +128,11 @@ impl Reader {
             return Ok(true);
         };
         match segments.iter().copied().find(|first| *first > segment) {
+            Some(next)
+                if self.begin_jump(segment, Some(next), self.limit.unwrap_or(Seq(u64::MAX)))? =>
+            {
+                Ok(true)
+            }
             Some(next) => {
                 self.mapped = Some((segments::map(&*self.view.storage, segment)?, next));
                 Ok(true)
@@ -121,7 +141,7 @@ impl Reader {
         }
     }
 
-    fn enter(&mut self, segment: Seq, link: Link) {
+    pub(super) fn enter(&mut self, segment: Seq, link: Link) {
         let link = if link.seq.next() == segment {
             link
         } else {
@@ -166,6 +186,9 @@ impl Reader {
         let view = Arc::clone(&self.view);
         let storage = &*view.storage;
         let limit = self.watermark()?;
+        if self.begin_jump(segment, None, limit)? {
+            return Ok(true);
+        }
         let file = segments::open(storage, segment, Access::Read)?;
         let fail = |e| segments::error(storage, segment, "read", e);
         let size = file.size().map_err(fail)?;
@@ -282,7 +305,7 @@ impl Reader {
         Ok(self.limit.map_or(limit, |own| own.min(limit)))
     }
 
-    fn take_line(&mut self, line: &Line<'_>) -> Result<()> {
+    pub(super) fn take_line(&mut self, line: &Line<'_>) -> Result<()> {
         let fields = &line.fields;
         self.durable = self.durable.max(fields.durable);
         if self.limit.is_some_and(|limit| fields.seq > limit) {

@@ -15,7 +15,7 @@ use crate::store::{Damage, DamageClass};
 use super::draft::Draft;
 use super::segments::{self, Bytes};
 use super::tail::{End, Tail};
-use super::visit::SegmentVisit;
+use super::visit::{At, SegmentVisit};
 use super::walk::{Link, Walk, classify_rest, legible};
 use super::{AppendSide, Notice, SyncSide, Writer};
 
@@ -23,8 +23,10 @@ use super::{AppendSide, Notice, SyncSide, Writer};
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) active: Seq,
+    /// The bytes from `base` on; what is before was verified once.
     bytes: Bytes,
-    /// The length of the unbroken chain, which ends with a whole batch.
+    base: u64,
+    /// How many of them the unbroken chain has, which ends with a whole batch.
     whole: usize,
     /// What the next line must follow.
     link: Link,
@@ -45,23 +47,25 @@ pub(super) enum Verdict {
 }
 
 impl Judged {
-    /// Reads and judges the active segment, whose first line must follow `before`.
+    /// Reads and judges the active segment from a place on: its start, or a place up to which it was verified and
+    /// synced before.
     pub(super) fn read(
         storage: &dyn Storage,
         visit: &SegmentVisit,
-        before: Link,
+        from: At,
         floor: Seq,
     ) -> Result<Self> {
         let file = segments::open(storage, visit.first, Access::Read)?;
-        let bytes = segments::read_from(storage, visit.first, &*file, 0)?;
-        let mut walk = Walk::new(&bytes, 0, before, Seq::ZERO);
-        let (mut whole, mut link, mut durable) = (0, before, floor);
+        let base = from.offset;
+        let bytes = segments::read_from(storage, visit.first, &*file, base)?;
+        let mut walk = Walk::new(&bytes, base, from.link, Seq::ZERO);
+        let (mut whole, mut link, mut durable) = (0, from.link, floor);
         while let Some((span, line)) = walk.next_unbroken() {
             if span.offset == 0 && visit.header_fault(storage, &line)?.is_some() {
                 break;
             }
             durable = durable.max(line.fields.durable);
-            whole = usize::try_from(span.end()).unwrap_or(usize::MAX);
+            whole = usize::try_from(span.end() - base).unwrap_or(usize::MAX);
             link = walk.link();
         }
         let sealed = walk.is_sealed();
@@ -73,7 +77,7 @@ impl Judged {
                 }
             }
         }
-        Ok(Self { active: visit.first, whole, link, sealed, durable, bytes })
+        Ok(Self { active: visit.first, base, whole, link, sealed, durable, bytes })
     }
 
     /// What the table says.
@@ -88,7 +92,7 @@ impl Judged {
             return Verdict::Damaged(Box::new(Damage {
                 class,
                 file: crate::format::segment_path(self.active),
-                offset: self.whole as u64,
+                offset: self.end(),
                 bytes: rest.len() as u64,
                 seqs: Some((self.link.seq.next(), self.durable)),
                 touched: super::gaps::touched(&legible(rest)),
@@ -99,7 +103,7 @@ impl Judged {
         if self.sealed || self.rest().is_empty() { Verdict::Clean } else { Verdict::Torn }
     }
 
-    /// All bytes of the segment.
+    /// All bytes that were judged.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -113,8 +117,9 @@ impl Judged {
         self.bytes.get(self.whole..).unwrap_or_default()
     }
 
+    /// Where the unbroken chain ends in the segment.
     fn end(&self) -> u64 {
-        self.whole as u64
+        self.base + self.whole as u64
     }
 }
 
@@ -134,13 +139,14 @@ impl Writer {
         };
         self.learn(append)?;
         let visit = SegmentVisit { store: self.id, first: active, next: None, durable: Seq::ZERO };
-        let judged = Judged::read(storage, &visit, append.tail.before, Seq(floor.seq))?;
+        let from = append.tail.checkpoint(active, &floor);
+        let judged = Judged::read(storage, &visit, from, Seq(floor.seq))?;
         match judged.verdict() {
             Verdict::Damaged(damage) => return Err(self.refuse(&damage)),
             Verdict::Torn => self.set_aside(&judged, sync, &floor)?,
             Verdict::Clean => {}
         }
-        if judged.whole == 0 {
+        if judged.end() == 0 {
             self.roll_into(append, sync, active, judged.link, &floor)?;
         } else {
             self.make_durable(&judged, append, sync, &floor)?;
@@ -169,7 +175,7 @@ impl Writer {
             }));
         }
         self.make_folder_durable()?;
-        append.tail = Tail::new(self.id);
+        append.tail = Tail::new(&self.storage, self.id);
         self.roll_into(append, sync, Seq(1), Link::START, floor)?;
         append.lock.write(&append.tail.end.written())?;
         self.view.marks.raise(append.tail.end.seq, append.tail.end.seq);
@@ -186,7 +192,7 @@ impl Writer {
     /// Brings the knowledge up to the end of the unbroken chain, anew where lines that it has seen are gone.
     pub(super) fn learn(&self, append: &mut AppendSide) -> Result<()> {
         if !append.tail.catch_up(&*self.storage)? {
-            append.tail = Tail::new(self.id);
+            append.tail = Tail::new(&self.storage, self.id);
             append.tail.catch_up(&*self.storage)?;
         }
         Ok(())
@@ -255,7 +261,7 @@ impl Writer {
         floor: &Durable,
     ) -> Result<()> {
         if append.tail.end.offset != judged.end() || append.tail.end.seq != judged.link.seq {
-            append.tail = Tail::new(self.id);
+            append.tail = Tail::new(&self.storage, self.id);
             append.tail.catch_up(&*self.storage)?;
         }
         let end = append.tail.end;
@@ -265,7 +271,7 @@ impl Writer {
             return Ok(());
         }
         let from = if named { floor.offset } else { 0 };
-        let start = usize::try_from(from).unwrap_or(usize::MAX);
+        let start = usize::try_from(from.saturating_sub(judged.base)).unwrap_or(usize::MAX);
         let body = judged.bytes.get(start..judged.whole).unwrap_or_default();
         sync.lock.write(&Durable { syncing: true, ..*floor })?;
         let file = segments::open(&*self.storage, end.segment, Access::Write)?;
@@ -290,10 +296,15 @@ impl Writer {
     /// Writes a line for every complete torn file that no line names yet.
     fn name_torn(&self, append: &mut AppendSide, sync: &SyncSide) -> Result<()> {
         let storage = &*self.storage;
+        let names = storage.list(TORN_DIR).unwrap_or_default();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let named = append.tail.torn_named(storage)?;
         let mut unnamed = Vec::new();
-        for name in storage.list(TORN_DIR).unwrap_or_default() {
+        for name in names {
             let path = format!("{TORN_DIR}/{name}");
-            if append.tail.torn_named.contains(&path) {
+            if named.contains(&path) {
                 continue;
             }
             if let Some(recovered) = self.complete_torn(&name, &path)? {

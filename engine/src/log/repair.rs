@@ -16,7 +16,7 @@ use super::draft::Draft;
 use super::recover::{Judged, Verdict};
 use super::tail::Tail;
 use super::verify::{Progress, Report, verify};
-use super::visit::SegmentVisit;
+use super::visit::{At, SegmentVisit};
 use super::walk::Link;
 use super::{AppendSide, Log, Options, SyncSide, Writer, gaps, locked, segments};
 
@@ -108,7 +108,7 @@ impl Writer {
         }
         let last = report.last.map_or(Seq::ZERO, |(seq, _, _)| seq);
         let first = last.max(report.durable).next();
-        append.tail = Tail::new(self.id);
+        append.tail = Tail::new(&self.storage, self.id);
         append.tail.learn_before(&*self.storage, first)?;
         let crc = report.last.map(|(_, crc, _)| crc);
         let link = Link { seq: Seq(first.0 - 1), crc };
@@ -125,8 +125,8 @@ impl Writer {
         };
         self.learn(append)?;
         let visit = SegmentVisit { store: self.id, first, next: None, durable: Seq::ZERO };
-        let before = append.tail.before;
-        let judged = Judged::read(&*self.storage, &visit, before, Seq(floor.seq))?;
+        let start = At { offset: 0, link: append.tail.before, ahead: 0 };
+        let judged = Judged::read(&*self.storage, &visit, start, Seq(floor.seq))?;
         Ok(matches!(judged.verdict(), Verdict::Clean))
     }
 }

@@ -25,11 +25,11 @@ impl Writer {
         let tail = &append.tail;
         let mut draft = Draft::new(tail, Seq(floor.seq));
         let sealed = control::Sealed {
-            lines: tail.lines,
+            lines: tail.end.seq.0 - tail.end.segment.0 + 1,
             bytes: tail.end.offset,
             first_seq: tail.end.segment.0,
             last_seq: tail.end.seq.0,
-            first_time: tail.first_time.to_string(),
+            first_time: tail.read(&*self.storage, tail.end.segment)?.0.time.to_string(),
             last_time: tail.end.time.to_string(),
         };
         draft.control(control::SEALED, &sealed, draft.control_time(self.clock.now()))?;

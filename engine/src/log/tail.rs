@@ -1,18 +1,20 @@
 //! What a writer knows of the log: where it ends, the version of each stream, and where each id is. It is a fold of the
 //! lines, caught up with what other processes append and thrown away when lines that it has seen are cut.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::scan::{Piece, Scan};
-use crate::format::slot::Written;
+use crate::format::slot::{Durable, Written};
 use crate::format::{self, Line, TRAILER, control};
 use crate::id::{Crc, EventId, Seq, StoreId, Version};
 use crate::storage::{Access, File, Storage, read_full};
 use crate::store::Record;
 
+use super::index::Key;
+use super::known::Known;
 use super::segments;
 use super::visit::{At, SegmentVisit};
 use super::walk::{Break, Link, Span, Step, Walk, is_seal};
@@ -42,13 +44,6 @@ impl End {
     }
 }
 
-/// Where a line is, as far as its place alone can tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) segment: Seq,
-    pub(super) offset: u64,
-}
-
 /// The knowledge of one writer.
 #[derive(Debug)]
 pub(super) struct Tail {
@@ -63,19 +58,12 @@ pub(super) struct Tail {
     pub(super) sealed: bool,
     /// Whether the last line is a mark.
     pub(super) marked: bool,
-    /// Lines of the active segment and the time of its first one, for the seal.
-    pub(super) lines: u64,
-    pub(super) first_time: Timestamp,
-    streams: HashMap<Arc<str>, Version>,
-    ids: HashMap<EventId, Seq>,
-    /// Per segment, the offset of each line by its distance from the first; `u32::MAX` where one is missing.
-    offsets: BTreeMap<Seq, Vec<u32>>,
-    pub(super) torn_named: HashSet<String>,
+    known: Known,
 }
 
 impl Tail {
     /// Knows nothing yet.
-    pub(super) fn new(store: StoreId) -> Self {
+    pub(super) fn new(storage: &Arc<dyn Storage>, store: StoreId) -> Self {
         let end = End {
             segment: Seq::ZERO,
             offset: 0,
@@ -91,12 +79,7 @@ impl Tail {
             file: None,
             sealed: false,
             marked: false,
-            lines: 0,
-            first_time: Timestamp::EPOCH,
-            streams: HashMap::new(),
-            ids: HashMap::new(),
-            offsets: BTreeMap::new(),
-            torn_named: HashSet::new(),
+            known: Known::new(Arc::clone(storage), store),
         }
     }
 
@@ -106,13 +89,23 @@ impl Tail {
     }
 
     /// The version of a stream.
-    pub(super) fn version(&self, stream: &str) -> Version {
-        self.streams.get(stream).copied().unwrap_or_default()
+    pub(super) fn version(&self, stream: &str) -> Result<Version> {
+        self.known.version(stream)
     }
 
     /// Where an id stands.
-    pub(super) fn position(&self, id: EventId) -> Option<Seq> {
-        self.ids.get(&id).copied()
+    pub(super) fn position(&self, id: EventId) -> Result<Option<Seq>> {
+        self.known.position(id)
+    }
+
+    /// What is known of the content.
+    pub(super) const fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// What is known of the content, to exchange how it is kept.
+    pub(super) const fn known_mut(&mut self) -> &mut Known {
+        &mut self.known
     }
 
     /// Reads on from where this knowledge ends, as far as the chain leads. The active segment is followed up to its
@@ -169,21 +162,28 @@ impl Tail {
         })?);
         self.end = End { segment: first, offset: 0, seq: before, ..self.end };
         self.sealed = false;
-        self.lines = 0;
+        self.known.begin(first, 0, self.before);
         Ok(())
     }
 
     fn read_on(&mut self, storage: &dyn Storage, next: Option<Seq>) -> Result<()> {
         let segment = self.end.segment;
+        if self.end.offset == 0 {
+            self.take_indexes(segment, next);
+        }
         let base = self.end.offset;
         let crc = if base == 0 { self.before.crc } else { Some(self.end.crc) };
         let visit = SegmentVisit { store: self.store, first: segment, next, durable: Seq::ZERO };
         let start = At { offset: base, link: Link { seq: self.end.seq, crc }, ahead: 0 };
-        let Some(_) = next else {
+        let Some(next) = next else {
             let file = segments::open(storage, segment, Access::Read)?;
             let bytes = segments::read_from(storage, segment, &*file, base)?;
             return self.read_active(storage, &visit, &bytes, start);
         };
+        if self.end.seq.next() == next && base > 0 {
+            self.known.close(&self.end, self.sealed);
+            return Ok(());
+        }
         let bytes = segments::map(storage, segment)?;
         let reached = visit.steps(storage, &bytes, start, &mut |step| {
             match step {
@@ -193,7 +193,31 @@ impl Tail {
             Ok(true)
         })?;
         self.after = reached.at.link;
+        self.known.close(&End { offset: bytes.len() as u64, ..self.end }, self.sealed);
         Ok(())
+    }
+
+    /// Takes over what indexes know of a segment from its start.
+    fn take_indexes(&mut self, segment: Seq, next: Option<Seq>) {
+        let taken = match next {
+            Some(next) => self.known.take_whole(segment, next),
+            None => {
+                let mut taken = None;
+                let mut at = (0, self.before);
+                while let Some(end) = self.known.take_next(segment, at.0, at.1) {
+                    at = (end.offset, Link { seq: end.seq, crc: Some(end.crc) });
+                    taken = Some(end);
+                }
+                taken
+            }
+        };
+        if let Some(end) = taken {
+            self.end = end;
+            let crc = (!self.known.last_is_broken()).then_some(end.crc);
+            self.after = Link { seq: end.seq, crc };
+            self.known.begin(segment, end.offset, self.after);
+            self.sealed = next.is_some();
+        }
     }
 
     fn read_active(
@@ -218,9 +242,10 @@ impl Tail {
     pub(super) fn begin_segment(&mut self, before: Link, file: Arc<dyn File>, start: End) {
         self.before = before;
         self.file = Some(file);
+        self.known.close(&self.end, self.sealed);
+        self.known.begin(start.segment, start.offset, before);
         self.end = start;
         self.sealed = false;
-        self.lines = 0;
     }
 
     /// Learns lines that were just written behind the end.
@@ -238,60 +263,39 @@ impl Tail {
     pub(super) fn apply(&mut self, span: Span, line: &Line<'_>) {
         let fields = &line.fields;
         let segment = self.end.segment;
-        let offsets = self.offsets.entry(segment).or_default();
-        let index = usize::try_from(fields.seq.0.saturating_sub(segment.0)).unwrap_or(usize::MAX);
-        if index < usize::MAX && index >= offsets.len() {
-            offsets.resize(index, u32::MAX);
-            offsets.push(u32::try_from(span.offset).unwrap_or(u32::MAX));
-        }
-        if fields.stream == control::STREAM {
-            self.apply_control(line);
-        } else {
-            self.ids.insert(fields.id, fields.seq);
-        }
-        self.raise(&fields.stream, fields.version);
-        if self.lines == 0 {
-            self.first_time = fields.time;
-        }
-        self.lines += 1;
+        self.known.add(span, line);
         self.sealed = is_seal(line);
         self.marked = fields.kind == control::MARK;
         self.end =
             End { segment, offset: span.end(), seq: fields.seq, crc: line.crc, time: fields.time };
     }
 
-    fn apply_control(&mut self, line: &Line<'_>) {
-        if line.fields.kind == control::RECOVERED {
-            let named = serde_json::from_str::<control::Recovered>(line.fields.data);
-            self.torn_named.extend(named.map(|recovered| recovered.torn));
-        }
-    }
-
-    /// Numbers that damaged lines still show are not used again.
     fn pass_over(&mut self, found: &Break) {
-        for (stream, version) in &found.legible {
-            self.raise(stream, version.unwrap_or_default());
-        }
+        self.known.pass_over(found);
         self.end.offset = self.end.offset.max(found.offset + found.bytes);
         if let Some((_, last)) = found.seqs {
             self.end.seq = self.end.seq.max(last);
         }
     }
 
-    fn raise(&mut self, stream: &str, version: Version) {
-        if let Some(known) = self.streams.get_mut(stream) {
-            *known = (*known).max(version);
-        } else {
-            self.streams.insert(stream.into(), version);
+    /// A place of the active segment from which on it has to be verified: before it everything was once, and is below
+    /// the floor.
+    pub(super) fn checkpoint(&self, active: Seq, floor: &Durable) -> At {
+        let below = if floor.segment == active.0 { floor.offset } else { 0 };
+        match self.known.checkpoint(active, below) {
+            Some((offset, seq, crc)) => At { offset, link: Link { seq, crc: Some(crc) }, ahead: 0 },
+            None => At { offset: 0, link: self.before, ahead: 0 },
         }
     }
 
-    /// Where the line of a position begins; `None` when it is unknown or damaged.
-    pub(super) fn place(&self, seq: Seq) -> Option<Place> {
-        let (segment, offsets) = self.offsets.range(..=seq).next_back()?;
-        let index = usize::try_from(seq.0 - segment.0).ok()?;
-        let offset = offsets.get(index).filter(|offset| **offset != u32::MAX)?;
-        Some(Place { segment: *segment, offset: u64::from(*offset) })
+    /// The torn files that a line of the log names.
+    pub(super) fn torn_named(&self, storage: &dyn Storage) -> Result<HashSet<String>> {
+        let mut named = HashSet::new();
+        for seq in self.known.positions(Key::Type(control::RECOVERED))? {
+            let (record, _) = self.read(storage, seq)?;
+            named.extend(record.data.read::<control::Recovered>().map(|found| found.torn));
+        }
+        Ok(named)
     }
 
     /// Reads the event of a position that this tail knows, with the place where its line ends.
@@ -301,7 +305,7 @@ impl Tail {
                 .seq(seq)
                 .hint("see `annals verify`")
         };
-        let place = self.place(seq).ok_or_else(damaged)?;
+        let place = self.known.place(seq)?.ok_or_else(damaged)?;
         let file = segments::open(storage, place.segment, Access::Read)?;
         let raw = read_line(&*file, place.offset)
             .map_err(|e| segments::error(storage, place.segment, "read", e))?;
@@ -321,7 +325,7 @@ impl Tail {
 }
 
 /// Reads one line from its first byte to its line feed, or to the end of the file.
-fn read_line(file: &dyn File, offset: u64) -> std::io::Result<Vec<u8>> {
+pub(super) fn read_line(file: &dyn File, offset: u64) -> std::io::Result<Vec<u8>> {
     let mut raw = Vec::new();
     let mut chunk = vec![0; 4_096];
     loop {

@@ -23,7 +23,7 @@ fn event(stream: &str, text: &str) -> NewEvent {
 
 fn open(dir: &tempfile::TempDir, segment_bytes: u64) -> Log {
     let storage = Arc::new(Disk::new(dir.path().join("store")));
-    let options = Options { segment_bytes, ..Options::default() };
+    let options = Options { segment_bytes, index_bytes: segment_bytes / 3, ..Options::default() };
     Log::open(storage, Arc::new(SystemClock), options).unwrap()
 }
 
@@ -94,6 +94,110 @@ fn two_handles() {
     assert!(b.append(first).unwrap().repeated);
     b.append(Append::new(vec![event("a", "three")])).unwrap();
     assert_eq!(texts(&a), ["one", "three"]);
+}
+
+/// Everything that a log answers by its indexes, as text.
+fn answers(dir: &tempfile::TempDir, ids: &[EventId]) -> String {
+    let log = open(dir, 6_000);
+    let storage = Arc::clone(log.storage());
+    let mut out = String::new();
+    for name in ["a", "b", "c", "none"] {
+        let stream = StreamName::new(name).unwrap();
+        let head = log.head(&stream).unwrap();
+        out += &format!("{name} {head}:");
+        for after in [0, head.0.saturating_sub(3), head.0] {
+            for item in log.read_stream(&stream, Version(after)).unwrap() {
+                match item.unwrap() {
+                    Item::Record(r) => out += &format!(" {} {} {}", r.seq, r.version, r.id),
+                    Item::Gap(gap) => out += &format!(" {gap:?}"),
+                }
+            }
+        }
+    }
+    let mut tail = Tail::new(&storage, log.id());
+    tail.catch_up(&*storage).unwrap();
+    for id in ids {
+        let seq = tail.position(*id).unwrap();
+        let record = seq.map(|seq| tail.read(&*storage, seq).unwrap().0);
+        assert_eq!(record.map(|record| record.id), seq.and(Some(*id)));
+        out += &format!(" {seq:?}");
+    }
+    out
+}
+
+/// A store with three streams over many segments, with the ids of its events and two that it has not.
+fn several_segments(dir: &tempfile::TempDir) -> Vec<EventId> {
+    let log = open(dir, 6_000);
+    let mut ids: Vec<EventId> = Vec::new();
+    for i in 0..126 {
+        let events: Vec<NewEvent> = (0..=i % 3)
+            .map(|n| event(["a", "b", "c"][(i / 7 + n) % 3], &format!("{i}.{n}")))
+            .collect();
+        ids.extend(events.iter().map(|event| event.id));
+        log.append(Append::new(events)).unwrap();
+    }
+    ids.extend([EventId::new(SystemClock.now()), EventId::derived("test", "no", "such")]);
+    ids
+}
+
+/// Indexes are there after a while, for full segments and for stretches of the active one; without them, with damaged
+/// ones, with those of another store and with stale ones every answer is the same.
+#[test]
+fn indexes_change_no_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let ids = several_segments(&dir);
+    let folder = dir.path().join("store/log");
+    let index_files = || -> Vec<std::path::PathBuf> {
+        let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut found: Vec<_> =
+            files.filter(|path| path.extension().is_some_and(|e| e == "idx")).collect();
+        found.sort();
+        found
+    };
+    let kept = index_files();
+    let is_part = |path: &&std::path::PathBuf| {
+        path.file_stem().is_some_and(|stem| stem.to_str().unwrap().contains('.'))
+    };
+    assert!(kept.len() > 8, "{kept:?}");
+    assert!((1..=3).contains(&kept.iter().filter(is_part).count()), "{kept:?}");
+    let expect = answers(&dir, &ids);
+    assert!(!expect.contains("Corrupt"), "{expect}");
+
+    for path in &kept {
+        let bytes = std::fs::read(path).unwrap();
+        let other = std::fs::read(&kept[0]).unwrap();
+        let mut flipped = bytes.clone();
+        let middle = flipped.len() - 40;
+        flipped[middle] ^= 4;
+        for damaged in [flipped, bytes[..bytes.len() / 2].to_vec(), Vec::new(), other] {
+            write(path, &damaged);
+            assert_eq!(answers(&dir, &ids), expect, "{}", path.display());
+            write(path, &bytes);
+        }
+    }
+    let others = tempfile::tempdir().unwrap();
+    several_segments(&others);
+    for path in &kept {
+        let theirs = others.path().join("store/log").join(path.file_name().unwrap());
+        if let Ok(bytes) = std::fs::read(theirs) {
+            write(path, &bytes);
+        }
+    }
+    assert_eq!(answers(&dir, &ids), expect, "indexes of another store");
+    for path in index_files() {
+        remove(&path);
+    }
+    assert_eq!(answers(&dir, &ids), expect, "no indexes");
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test damages derived files")]
+fn write(path: &std::path::Path, bytes: &[u8]) {
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test takes derived files away")]
+fn remove(path: &std::path::Path) {
+    std::fs::remove_file(path).unwrap();
 }
 
 /// A clock that goes back an hour makes one line that says so; one that stutters makes none.

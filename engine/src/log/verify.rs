@@ -155,12 +155,13 @@ impl Check<'_> {
     fn active(&mut self, first: Seq, link: Link) -> Result<Link> {
         let floor = self.found.durable;
         let mut visit = SegmentVisit { store: self.found.store, first, next: None, durable: floor };
-        let mut judged = Judged::read(self.storage, &visit, link, floor)?;
+        let start = At { offset: 0, link, ahead: 0 };
+        let mut judged = Judged::read(self.storage, &visit, start, floor)?;
         // An append may have been on its way while the bytes were read.
         for _ in 0..3 {
             let again = match judged.verdict() {
                 Verdict::Clean => break,
-                _ => Judged::read(self.storage, &visit, link, floor)?,
+                _ => Judged::read(self.storage, &visit, start, floor)?,
             };
             if again.bytes() == judged.bytes() {
                 break;

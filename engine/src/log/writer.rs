@@ -3,6 +3,7 @@
 //! other: whoever finds that another process's sync was its own too does not sync again.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -154,6 +155,7 @@ impl Writer {
                 None => own = Some(answer),
             }
         }
+        self.keep_indexes();
         own.unwrap_or_else(|| Err(unplanned()))
     }
 
@@ -214,6 +216,8 @@ impl Writer {
             let _ = self.roll(side, &mut sync);
             drop(also_held);
         }
+        let due = side.tail.known().is_due(&side.tail.end, self.view.options.index_bytes);
+        self.index_due.fetch_or(due, Ordering::SeqCst);
         drop(held);
         Ok(())
     }
@@ -283,7 +287,7 @@ impl Writer {
 
     /// A store whose sync failed twice takes no appends from handles that were open then.
     fn check_halts(&self, durable: &Durable) -> Result<()> {
-        if durable.halts <= self.halts.load(std::sync::atomic::Ordering::SeqCst) {
+        if durable.halts <= self.halts.load(Ordering::SeqCst) {
             return Ok(());
         }
         Err(Error::new(

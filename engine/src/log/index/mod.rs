@@ -9,9 +9,11 @@
 
 mod build;
 mod file;
+mod part;
 
 pub(super) use build::Builder;
 pub(super) use file::{Index, Key};
+pub(super) use part::{Part, next_part, read, whole};
 
 use crate::clock::Timestamp;
 use crate::format::segment_file;

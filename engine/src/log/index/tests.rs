@@ -58,7 +58,7 @@ fn index(bytes: Vec<u8>) -> Option<Index> {
 fn answers(index: &Index, count: u64) -> String {
     let mut out = format!("{:?}", index.stretch);
     for n in 0..count + 3 {
-        out += &format!("{:?} {:?}", index.rows_like(id(n)), index.line(n as u32));
+        out += &format!("{:?} {:?}", index.rows_like(id(n)), index.line(u32::try_from(n).unwrap()));
     }
     for n in 0..9 {
         let name = format!("s{n}");

@@ -1,0 +1,160 @@
+//! A part of the log that is known by an index, on disk or still in memory.
+
+use std::sync::Arc;
+
+use super::{Builder, Index, Key, Stretch};
+use crate::error::Result;
+use crate::format::LOG_DIR;
+use crate::id::{EventId, Seq, StoreId, Version};
+use crate::log::segments;
+use crate::log::tail::trailer_is;
+use crate::log::visit::{At, SegmentVisit};
+use crate::log::walk::{Link, Step};
+use crate::storage::{Access, Storage};
+
+/// The index of a stretch.
+#[derive(Debug)]
+pub(in crate::log) enum Part {
+    /// Mapped from its file.
+    File(Box<Index>),
+    /// Built from the lines.
+    Built(Arc<(Stretch, Builder)>),
+}
+
+impl Part {
+    pub(in crate::log) fn stretch(&self) -> &Stretch {
+        match self {
+            Self::File(index) => &index.stretch,
+            Self::Built(built) => &built.0,
+        }
+    }
+
+    pub(in crate::log) fn version(&self, stream: &str) -> Option<Version> {
+        match self {
+            Self::File(index) => index.version(stream),
+            Self::Built(built) => built.1.version(stream),
+        }
+    }
+
+    pub(in crate::log) fn rows_like(&self, id: EventId) -> Vec<u32> {
+        match self {
+            Self::File(index) => index.rows_like(id),
+            Self::Built(built) => built.1.row_of(id).into_iter().collect(),
+        }
+    }
+
+    pub(in crate::log) fn line(&self, row: u32) -> Option<(u64, u64)> {
+        match self {
+            Self::File(index) => index.line(row),
+            Self::Built(built) => built.1.line(row),
+        }
+    }
+
+    pub(in crate::log) fn rows_of(&self, key: Key<'_>) -> Vec<u32> {
+        match self {
+            Self::File(index) => index.rows_of(key),
+            Self::Built(built) => built.1.rows_of(key).to_vec(),
+        }
+    }
+
+    /// Asks a question; when the file turns out to be damaged, the stretch is read again and asked instead.
+    pub(in crate::log) fn ask<T>(
+        &mut self,
+        storage: &dyn Storage,
+        question: impl Fn(&Self) -> T,
+    ) -> Result<T> {
+        let answer = question(self);
+        let Self::File(index) = self else { return Ok(answer) };
+        if !index.is_damaged() {
+            return Ok(answer);
+        }
+        *self = Self::Built(Arc::new(read(storage, &index.stretch)?));
+        Ok(question(self))
+    }
+}
+
+/// The index of a whole segment that has a successor, when there is one that fits.
+pub(in crate::log) fn whole(
+    storage: &dyn Storage,
+    store: StoreId,
+    segment: Seq,
+    next: Seq,
+) -> Option<Index> {
+    let index = open(storage, &super::whole_name(segment))?;
+    let fits = index.stretch.start == 0 && index.stretch.last.next() == next;
+    (fits && is_bound(storage, store, segment, &index.stretch, true)).then_some(index)
+}
+
+/// The index of the stretch of the active segment that begins at `start` behind `link`, when there is one that fits.
+pub(in crate::log) fn next_part(
+    storage: &dyn Storage,
+    store: StoreId,
+    segment: Seq,
+    start: u64,
+    link: Link,
+) -> Option<Index> {
+    let index = open(storage, &super::part_name(segment, start))?;
+    let stretch = &index.stretch;
+    let fits = stretch.start == start
+        && stretch.end > start
+        && stretch.before == link.seq
+        && stretch.before_crc == link.crc
+        && !stretch.broken;
+    (fits && is_bound(storage, store, segment, stretch, false)).then_some(index)
+}
+
+fn open(storage: &dyn Storage, name: &str) -> Option<Index> {
+    let file = storage.open(&format!("{LOG_DIR}/{name}"), Access::Read).ok()?;
+    Index::new(file.map().ok()?)
+}
+
+/// Whether a stretch is one of this segment as it lies on the disk now.
+fn is_bound(
+    storage: &dyn Storage,
+    store: StoreId,
+    segment: Seq,
+    stretch: &Stretch,
+    whole: bool,
+) -> bool {
+    let look = || -> Result<bool> {
+        let file = segments::open(storage, segment, Access::Read)?;
+        let size = file.size().map_err(|e| segments::error(storage, segment, "look at", e))?;
+        if stretch.end > size || whole && stretch.end != size {
+            return Ok(false);
+        }
+        // Behind damage the last line need not end the segment; its length and its neighbours bind it then.
+        if stretch.broken {
+            return Ok(true);
+        }
+        trailer_is(storage, &*file, segment, stretch.end, stretch.last_crc)
+    };
+    stretch.store == store && stretch.segment == segment && look().unwrap_or(false)
+}
+
+/// Builds the index of a stretch from the segment itself.
+pub(in crate::log) fn read(storage: &dyn Storage, stretch: &Stretch) -> Result<(Stretch, Builder)> {
+    let bytes = segments::map(storage, stretch.segment)?;
+    let end = usize::try_from(stretch.end).unwrap_or(usize::MAX).min(bytes.len());
+    let bytes = bytes.get(..end).unwrap_or_default();
+    let visit = SegmentVisit {
+        store: stretch.store,
+        first: stretch.segment,
+        next: Some(stretch.last.next()),
+        durable: Seq::ZERO,
+    };
+    let link = Link { seq: stretch.before, crc: stretch.before_crc };
+    let from = At { offset: stretch.start, link, ahead: 0 };
+    let mut builder = Builder::default();
+    visit.steps(storage, bytes, from, &mut |step| {
+        match step {
+            Step::Line(span, line) => builder.add(stretch.before, span.offset, span.len, &line),
+            Step::Break(found) => {
+                for (stream, version) in &found.legible {
+                    builder.raise(stream, version.unwrap_or_default());
+                }
+            }
+        }
+        Ok(true)
+    })?;
+    Ok((*stretch, builder))
+}

@@ -1,0 +1,99 @@
+//! Writing indexes: by appending processes alone, after an append was answered, with no lock of the store held. A
+//! process that dies in the middle leaves a temporary file and the same answers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Result;
+use crate::format::LOG_DIR;
+use crate::id::Seq;
+use crate::storage::{Access, write_full};
+
+use super::index::{Builder, Index, Stretch, part_name, part_start, read, whole_name};
+use super::{Writer, locked};
+
+impl Writer {
+    /// Writes the indexes that are due. What fails is left for the next append: nothing depends on an index.
+    pub(super) fn keep_indexes(&self) {
+        if !self.index_due.swap(false, Ordering::SeqCst)
+            || self.indexing.swap(true, Ordering::SeqCst)
+        {
+            return;
+        }
+        let _ = self.write_due();
+        self.indexing.store(false, Ordering::SeqCst);
+    }
+
+    fn write_due(&self) -> Result<()> {
+        let (built, in_parts) = {
+            let mut side = locked(&self.append);
+            let end = side.tail.end;
+            let known = side.tail.known_mut();
+            if known.recent_bytes(&end) >= self.view.options.index_bytes {
+                known.close(&end, false);
+            }
+            (known.built(), known.in_parts())
+        };
+        for stretch in built {
+            self.write_index(&stretch.0, &stretch.1)?;
+        }
+        for segment in in_parts {
+            self.write_whole(segment)?;
+        }
+        Ok(())
+    }
+
+    /// Puts one index in the place of the parts of a segment that is full.
+    fn write_whole(&self, segment: Seq) -> Result<()> {
+        let Some(stretch) = locked(&self.append).tail.known().outline(segment) else {
+            return Ok(());
+        };
+        let (stretch, builder) = read(&*self.storage, &stretch)?;
+        self.write_index(&stretch, &builder)
+    }
+
+    fn write_index(&self, stretch: &Stretch, builder: &Builder) -> Result<()> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let is_whole = stretch.start == 0 && stretch.sealed || stretch.broken;
+        let name = if is_whole {
+            whole_name(stretch.segment)
+        } else {
+            part_name(stretch.segment, stretch.start)
+        };
+        let path = format!("{LOG_DIR}/{name}");
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let temporary = format!("{path}.{}-{number}.new", std::process::id());
+        let bytes = builder.encode(stretch);
+        let write = || {
+            let file = self.storage.open(&temporary, Access::CreateNew)?;
+            write_full(&*file, &bytes, 0)?;
+            self.storage.rename(&temporary, &path)?;
+            self.storage.open(&path, Access::Read)?.map()
+        };
+        let map = match write() {
+            Ok(map) => map,
+            Err(e) => {
+                // A file that nobody looks for.
+                let _ = self.storage.remove(&temporary);
+                return Err(
+                    crate::Error::io("cannot write an index", e).path(self.storage.display(&path))
+                );
+            }
+        };
+        if let Some(index) = Index::new(map).filter(|index| index.stretch == *stretch) {
+            locked(&self.append).tail.known_mut().replace(index);
+        }
+        if is_whole {
+            self.remove_parts(stretch.segment);
+        }
+        Ok(())
+    }
+
+    fn remove_parts(&self, segment: Seq) {
+        for name in self.storage.list(LOG_DIR).unwrap_or_default() {
+            if part_start(&name, segment).is_some() {
+                // One that stays is not looked for any more.
+                let _ = self.storage.remove(&format!("{LOG_DIR}/{name}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Reading the lines of one stream or one type by an index, without looking at the others. A line that is not what the
+//! index says ends the jump there, and the segment is read on line by line, so that damage comes as a gap.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::format::{self, LINE_MAX};
+use crate::id::{Seq, Version};
+use crate::storage::{Access, File, read_full};
+use crate::store::{Cursor, NamePattern, Read};
+
+use super::index::{Index, Key, Stretch, next_part, whole};
+use super::reader::{READY, Reader};
+use super::segments::{self, Bytes};
+use super::visit::At;
+use super::walk::Link;
+
+/// A stretch that is read by its index.
+#[derive(Debug)]
+pub(super) struct Jump {
+    stretch: Stretch,
+    /// The segment after it, when there is one.
+    next: Option<Seq>,
+    /// Row, offset and length of the lines that are wanted, in order.
+    lines: std::vec::IntoIter<(u32, u64, u64)>,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Mapped(Bytes),
+    File(Arc<dyn File>),
+}
+
+impl Reader {
+    /// Begins to jump through the stretch where the reader stands, up to `limit`; `false` when no index helps.
+    pub(super) fn begin_jump(
+        &mut self,
+        segment: Seq,
+        next: Option<Seq>,
+        limit: Seq,
+    ) -> Result<bool> {
+        let Some(key) = key(&self.read) else { return Ok(false) };
+        let storage = Arc::clone(&self.view.storage);
+        let (store, at) = (self.view.id, self.at);
+        let index = match next {
+            Some(next) if at.offset == 0 => whole(&*storage, store, segment, next),
+            None => next_part(&*storage, store, segment, at.offset, at.link),
+            Some(_) => None,
+        };
+        let fits = |index: &Index| !index.stretch.broken && index.stretch.last <= limit;
+        let Some(index) = index.filter(|index| at.ahead == 0 && fits(index)) else {
+            return Ok(false);
+        };
+        let rows = wanted(&index, key, self.behind);
+        let lines: Option<Vec<_>> = rows
+            .into_iter()
+            .map(|row| index.line(row).map(|(offset, len)| (row, offset, len)))
+            .collect();
+        let Some(lines) = lines.filter(|_| !index.is_damaged()) else { return Ok(false) };
+        let source = match next {
+            Some(_) => Source::Mapped(segments::map(&*storage, segment)?),
+            None => Source::File(segments::open(&*storage, segment, Access::Read)?),
+        };
+        let stretch = index.stretch;
+        self.jump = Some(Box::new(Jump { stretch, next, lines: lines.into_iter(), source }));
+        Ok(true)
+    }
+
+    /// Makes the next lines of a jump ready, and leaves it at its end or at a line that is not what it should be.
+    pub(super) fn go_on_jumping(&mut self, mut jump: Box<Jump>) -> Result<()> {
+        let Stretch { before, end, last, last_crc, .. } = jump.stretch;
+        while self.ready.len() < READY {
+            let Some((row, offset, len)) = jump.lines.next() else {
+                self.cursor = Some(Cursor { store: self.view.id, seq: last, crc: last_crc });
+                let link = Link { seq: last, crc: Some(last_crc) };
+                self.at = At { offset: end, link, ahead: 0 };
+                if let Some(next) = jump.next {
+                    self.enter(next, link);
+                }
+                return Ok(());
+            };
+            let seq = Seq(before.0 + 1 + u64::from(row));
+            let raw = jump.source.line(offset, len);
+            let line = raw.as_deref().and_then(|raw| format::decode(raw).ok());
+            let Some(line) = line.filter(|line| line.fields.seq == seq) else {
+                let link = Link { seq: Seq(seq.0 - 1), crc: None };
+                self.at = At { offset, link, ahead: 0 };
+                return Ok(());
+            };
+            self.take_line(&line)?;
+        }
+        self.jump = Some(jump);
+        Ok(())
+    }
+}
+
+impl Source {
+    fn line(&self, offset: u64, len: u64) -> Option<std::borrow::Cow<'_, [u8]>> {
+        let count = usize::try_from(len).ok().filter(|count| *count <= LINE_MAX)?;
+        match self {
+            Self::Mapped(bytes) => {
+                let start = usize::try_from(offset).ok()?;
+                bytes.get(start..start.checked_add(count)?).map(Into::into)
+            }
+            Self::File(file) => {
+                let mut raw = vec![0; count];
+                let got = read_full(&**file, &mut raw, offset).ok()?;
+                (got == count).then_some(raw.into())
+            }
+        }
+    }
+}
+
+/// What an index can find the wanted events by: one stream, or one type.
+fn key(read: &Read) -> Option<Key<'_>> {
+    match (read.filter.streams.as_slice(), read.filter.types.as_slice()) {
+        ([NamePattern::Exact(stream)], _) => Some(Key::Stream(stream)),
+        ([], [NamePattern::Exact(kind)]) => Some(Key::Type(kind)),
+        _ => None,
+    }
+}
+
+/// The rows that may be wanted. Versions of a stream are dense, so that those behind one are the last so many.
+fn wanted(index: &Index, key: Key<'_>, behind: Version) -> Vec<u32> {
+    let mut rows = index.rows_of(key);
+    if let Key::Stream(stream) = key {
+        let last = index.version(stream).unwrap_or_default();
+        let keep = usize::try_from(last.0.saturating_sub(behind.0)).unwrap_or(usize::MAX);
+        rows.drain(..rows.len().saturating_sub(keep));
+    }
+    rows
+}

@@ -1,0 +1,286 @@
+//! What is known of the log's content without reading it again: the version of each stream, where each position and
+//! each id is. The stretches before the last few megabytes are asked through their indexes, the last one is in memory.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::format::{self, Line};
+use crate::id::{Crc, EventId, Seq, StoreId, Version};
+use crate::storage::Storage;
+
+use super::index::{Builder, Index, Key, Part, Stretch, next_part, whole};
+use super::segments;
+use super::tail::{End, read_line};
+use super::walk::{Break, Link, Span};
+
+/// Where a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) segment: Seq,
+    pub(super) offset: u64,
+}
+
+/// The content of a log up to some place.
+#[derive(Debug)]
+pub(super) struct Known {
+    storage: Arc<dyn Storage>,
+    store: StoreId,
+    /// In the order of the log, without a hole before the recent stretch.
+    parts: RefCell<Vec<Part>>,
+    recent: Recent,
+    /// Whether a stretch was closed that has no file yet.
+    unwritten: bool,
+}
+
+/// The last stretch, which has no index yet.
+#[derive(Debug)]
+struct Recent {
+    segment: Seq,
+    start: u64,
+    before: Link,
+    last_time: Timestamp,
+    broken: bool,
+    builder: Builder,
+}
+
+impl Recent {
+    fn new(segment: Seq, start: u64, before: Link) -> Self {
+        let builder = Builder::default();
+        Self { segment, start, before, last_time: Timestamp::EPOCH, broken: false, builder }
+    }
+}
+
+impl Known {
+    pub(super) fn new(storage: Arc<dyn Storage>, store: StoreId) -> Self {
+        let recent = Recent::new(Seq::ZERO, 0, Link::START);
+        Self { storage, store, parts: RefCell::default(), recent, unwritten: false }
+    }
+
+    /// Begins a stretch; the one before it must be closed.
+    pub(super) fn begin(&mut self, segment: Seq, start: u64, before: Link) {
+        self.recent = Recent::new(segment, start, before);
+    }
+
+    pub(super) fn add(&mut self, span: Span, line: &Line<'_>) {
+        self.recent.builder.add(self.recent.before.seq, span.offset, span.len, line);
+        self.recent.last_time = self.recent.last_time.max(line.fields.time);
+    }
+
+    /// Numbers that damaged lines still show are not used again.
+    pub(super) fn pass_over(&mut self, found: &Break) {
+        self.recent.broken = true;
+        for (stream, version) in &found.legible {
+            self.recent.builder.raise(stream, version.unwrap_or_default());
+        }
+    }
+
+    /// How many bytes of the active segment have no index yet.
+    pub(super) fn recent_bytes(&self, end: &End) -> u64 {
+        end.offset.saturating_sub(self.recent.start)
+    }
+
+    /// Whether an index should be written, when one is due after so many bytes.
+    pub(super) fn is_due(&self, end: &End, bytes: u64) -> bool {
+        self.unwritten || self.recent_bytes(end) >= bytes
+    }
+
+    /// Closes the recent stretch at the end of its segment, or of the log, and begins the next one there.
+    pub(super) fn close(&mut self, end: &End, sealed: bool) {
+        if self.recent.segment == Seq::ZERO || end.offset <= self.recent.start {
+            return;
+        }
+        let link = Link { seq: end.seq, crc: Some(end.crc) };
+        let next = Recent::new(self.recent.segment, end.offset, link);
+        let closed = std::mem::replace(&mut self.recent, next);
+        let stretch = Stretch {
+            store: self.store,
+            segment: closed.segment,
+            start: closed.start,
+            end: end.offset,
+            before: closed.before.seq,
+            before_crc: closed.before.crc,
+            last: end.seq,
+            last_crc: end.crc,
+            last_time: closed.last_time,
+            sealed,
+            broken: closed.broken,
+        };
+        self.parts.get_mut().push(Part::Built(Arc::new((stretch, closed.builder))));
+        self.unwritten = true;
+    }
+
+    /// Takes over what an index knows of a whole segment that has a successor; returns where it ends.
+    pub(super) fn take_whole(&mut self, segment: Seq, next: Seq) -> Option<End> {
+        let index = whole(&*self.storage, self.store, segment, next)?;
+        Some(self.take(index))
+    }
+
+    /// Takes over what an index knows of the next stretch of the active segment.
+    pub(super) fn take_next(&mut self, segment: Seq, start: u64, link: Link) -> Option<End> {
+        let index = next_part(&*self.storage, self.store, segment, start, link)?;
+        let end = self.take(index);
+        self.begin(segment, end.offset, Link { seq: end.seq, crc: Some(end.crc) });
+        Some(end)
+    }
+
+    fn take(&mut self, index: Index) -> End {
+        let Stretch { segment, end: offset, last: seq, last_crc: crc, last_time: time, .. } =
+            index.stretch;
+        self.parts.get_mut().push(Part::File(Box::new(index)));
+        End { segment, offset, seq, crc, time }
+    }
+
+    /// Whether lines are missing in the last stretch that was taken over.
+    pub(super) fn last_is_broken(&self) -> bool {
+        self.parts.borrow().last().is_some_and(|part| part.stretch().broken)
+    }
+
+    /// The stretches that are built and have no file yet.
+    pub(super) fn built(&mut self) -> Vec<Arc<(Stretch, Builder)>> {
+        self.unwritten = false;
+        let parts = self.parts.borrow();
+        parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Built(built) => Some(Arc::clone(built)),
+                Part::File(_) => None,
+            })
+            .collect()
+    }
+
+    /// The segments before the recent one that are known in more than one part.
+    pub(super) fn in_parts(&self) -> Vec<Seq> {
+        let parts = self.parts.borrow();
+        let before = parts.iter().map(|part| part.stretch().segment);
+        let mut found: Vec<Seq> = before.filter(|s| *s != self.recent.segment).collect();
+        let all = found.clone();
+        found.dedup();
+        found.retain(|segment| all.iter().filter(|other| *other == segment).count() > 1);
+        found
+    }
+
+    /// The stretch that all parts of a segment make together.
+    pub(super) fn outline(&self, segment: Seq) -> Option<Stretch> {
+        let parts = self.parts.borrow();
+        let mut all = parts.iter().map(Part::stretch).filter(|part| part.segment == segment);
+        let first = *all.next()?;
+        Some(all.fold(first, |sum, part| Stretch {
+            end: part.end,
+            last: part.last,
+            last_crc: part.last_crc,
+            last_time: sum.last_time.max(part.last_time),
+            sealed: part.sealed,
+            broken: sum.broken || part.broken,
+            ..sum
+        }))
+    }
+
+    /// Puts an index in the place of all parts of its stretch.
+    pub(super) fn replace(&mut self, index: Index) {
+        let stretch = index.stretch;
+        let parts = self.parts.get_mut();
+        let inside = |part: &Part| {
+            let other = part.stretch();
+            other.segment == stretch.segment
+                && stretch.start <= other.start
+                && other.end <= stretch.end
+        };
+        if let Some(at) = parts.iter().position(inside) {
+            parts.retain(|part| !inside(part));
+            parts.insert(at, Part::File(Box::new(index)));
+        }
+    }
+
+    /// The version of a stream.
+    pub(super) fn version(&self, stream: &str) -> Result<Version> {
+        if let Some(version) = self.recent.builder.version(stream) {
+            return Ok(version);
+        }
+        for part in self.parts.borrow_mut().iter_mut().rev() {
+            if let Some(version) = part.ask(&*self.storage, |part| part.version(stream))? {
+                return Ok(version);
+            }
+        }
+        Ok(Version::ZERO)
+    }
+
+    /// Where an id stands.
+    pub(super) fn position(&self, id: EventId) -> Result<Option<Seq>> {
+        if let Some(row) = self.recent.builder.row_of(id) {
+            return Ok(Some(seq_of(self.recent.before.seq, row)));
+        }
+        // A line is never older than the id in it, to the millisecond that such an id carries, but for the minutes that
+        // clocks may differ.
+        let made = id.embedded_time().map(|made| made.minus(crate::store::admit::ID_AGE_MAX));
+        for part in self.parts.borrow_mut().iter_mut().rev() {
+            if made.is_some_and(|made| part.stretch().last_time < made) {
+                continue;
+            }
+            let rows = part.ask(&*self.storage, |part| {
+                let rows = part.rows_like(id).into_iter();
+                rows.filter_map(|row| Some((row, part.line(row)?))).collect::<Vec<_>>()
+            })?;
+            let Stretch { segment, before, .. } = *part.stretch();
+            for (row, (offset, _)) in rows {
+                if self.id_at(segment, offset)? == Some(id) {
+                    return Ok(Some(seq_of(before, row)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn id_at(&self, segment: Seq, offset: u64) -> Result<Option<EventId>> {
+        let file = segments::open(&*self.storage, segment, crate::storage::Access::Read)?;
+        let raw = read_line(&*file, offset)
+            .map_err(|e| segments::error(&*self.storage, segment, "read", e))?;
+        Ok(format::decode(&raw).ok().map(|line| line.fields.id))
+    }
+
+    /// Where the line of a position begins; `None` when it is unknown or missing.
+    pub(super) fn place(&self, seq: Seq) -> Result<Option<Place>> {
+        if seq > self.recent.before.seq {
+            let row = row_of(self.recent.before.seq, seq);
+            let found = row.and_then(|row| self.recent.builder.line(row));
+            return Ok(found.map(|(offset, _)| Place { segment: self.recent.segment, offset }));
+        }
+        let mut parts = self.parts.borrow_mut();
+        let at = parts.partition_point(|part| part.stretch().last < seq);
+        let Some(part) = parts.get_mut(at) else { return Ok(None) };
+        let Some(row) = row_of(part.stretch().before, seq) else { return Ok(None) };
+        let found = part.ask(&*self.storage, |part| part.line(row))?;
+        let segment = part.stretch().segment;
+        Ok(found.map(|(offset, _)| Place { segment, offset }))
+    }
+
+    /// Every position of a stream or a type, in order.
+    pub(super) fn positions(&self, key: Key<'_>) -> Result<Vec<Seq>> {
+        let mut found = Vec::new();
+        for part in self.parts.borrow_mut().iter_mut() {
+            let rows = part.ask(&*self.storage, |part| part.rows_of(key))?;
+            let before = part.stretch().before;
+            found.extend(rows.into_iter().map(|row| seq_of(before, row)));
+        }
+        let before = self.recent.before.seq;
+        found.extend(self.recent.builder.rows_of(key).iter().map(|row| seq_of(before, *row)));
+        Ok(found)
+    }
+
+    /// The end of the last part of the active segment that lies below an offset: what is before it was verified once.
+    pub(super) fn checkpoint(&self, segment: Seq, below: u64) -> Option<(u64, Seq, Crc)> {
+        let parts = self.parts.borrow();
+        let fits = |stretch: &&Stretch| stretch.segment == segment && stretch.end <= below;
+        let found = parts.iter().map(Part::stretch).rfind(fits)?;
+        Some((found.end, found.last, found.last_crc))
+    }
+}
+
+fn seq_of(before: Seq, row: u32) -> Seq {
+    Seq(before.0 + 1 + u64::from(row))
+}
+
+fn row_of(before: Seq, seq: Seq) -> Option<u32> {
+    u32::try_from(seq.0.checked_sub(before.0 + 1)?).ok()
+}
