@@ -88,7 +88,7 @@ fn finds() {
 /// no answer needs); and a shortened one is refused.
 #[test]
 fn no_flip_is_believed() {
-    let count = 40;
+    let count = 15;
     let (_, bytes) = sample(count);
     let expect = answers(&index(bytes.clone()).unwrap(), count);
     for bit in 0..bytes.len() * 8 {
