@@ -69,6 +69,11 @@ impl Job<'_> {
         }
     }
 
+    /// Whether a line that it needs is damaged.
+    fn met_damage(&self) -> bool {
+        matches!(&self.outcome, Some(Err(e)) if *e.kind() == ErrorKind::Corrupt)
+    }
+
     /// The end of its lines, when they are written and have to be synced.
     fn to_sync(&self) -> Option<End> {
         match &self.outcome {
@@ -184,6 +189,38 @@ impl Writer {
         }
         let held = side.lock.acquire()?;
         let durable = self.make_current(side)?;
+        let (mut bytes, mut end) = self.plan_group(side, jobs, attempt, durable)?;
+        if jobs.iter().any(Job::met_damage) {
+            // A known line that is no longer whole: a sync that failed may have taken it, and that is not settled yet.
+            let durable = self.settle_now(side)?;
+            (bytes, end) = self.plan_group(side, jobs, attempt, durable)?;
+        }
+        if !bytes.is_empty() {
+            self.write_lines(&mut side.tail, &bytes, end)?;
+            side.lock.write(&end.written()).map_err(indeterminate)?;
+            self.view.marks.raise(Seq::ZERO, end.seq);
+        }
+        if side.tail.end.offset >= self.view.options.segment_bytes {
+            let mut sync = locked(&self.sync);
+            let also_held = sync.lock.acquire().map_err(indeterminate)?;
+            // The group is written; a roll that fails is finished, or its error reported, by the next append.
+            let _ = self.roll(side, &mut sync);
+            drop(also_held);
+        }
+        let due = side.tail.known().is_due(&side.tail.end, self.view.options.index_bytes);
+        self.index_due.fetch_or(due, Ordering::SeqCst);
+        drop(held);
+        Ok(())
+    }
+
+    /// Plans the jobs, and at the first attempt what waits in the queue behind them. Returns the lines to write.
+    fn plan_group(
+        &self,
+        side: &AppendSide,
+        jobs: &mut Vec<Job<'_>>,
+        attempt: Attempt,
+        durable: Seq,
+    ) -> Result<(Vec<u8>, End)> {
         for job in jobs.iter_mut() {
             if let Work::Decide { decider, .. } = &mut job.work {
                 reader::feed(&self.view, &mut **decider, &side.tail.end)?;
@@ -203,23 +240,7 @@ impl Writer {
             job.outcome = Some(self.plan(&mut draft, &mut job));
             jobs.push(job);
         }
-        let (bytes, end) = (draft.bytes, draft.end);
-        if !bytes.is_empty() {
-            self.write_lines(&mut side.tail, &bytes, end)?;
-            side.lock.write(&end.written()).map_err(indeterminate)?;
-            self.view.marks.raise(Seq::ZERO, end.seq);
-        }
-        if side.tail.end.offset >= self.view.options.segment_bytes {
-            let mut sync = locked(&self.sync);
-            let also_held = sync.lock.acquire()?;
-            // The group is written; a roll that fails is finished, or its error reported, by the next append.
-            let _ = self.roll(side, &mut sync);
-            drop(also_held);
-        }
-        let due = side.tail.known().is_due(&side.tail.end, self.view.options.index_bytes);
-        self.index_due.fetch_or(due, Ordering::SeqCst);
-        drop(held);
-        Ok(())
+        Ok((draft.bytes, draft.end))
     }
 
     /// The next caller whose append anybody can make.
@@ -263,6 +284,11 @@ impl Writer {
         {
             return Ok(Seq(durable.seq));
         }
+        self.settle_now(side)
+    }
+
+    /// Settles under the append lock. Returns the highest position, which is durable then.
+    fn settle_now(&self, side: &mut AppendSide) -> Result<Seq> {
         let mut sync = locked(&self.sync);
         let held = sync.lock.acquire()?;
         self.settle(side, &mut sync)?;
