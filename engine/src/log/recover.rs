@@ -131,6 +131,21 @@ impl Writer {
     /// `Corrupt` with the damage when acknowledged events are lost or damaged: nothing was touched. `ReadOnly` when a
     /// second sync in a row failed.
     pub(super) fn settle(&self, append: &mut AppendSide, sync: &mut SyncSide) -> Result<()> {
+        let halts = |sync: &SyncSide| -> Result<u64> {
+            Ok(sync.lock.read::<Durable>()?.unwrap_or_default().halts)
+        };
+        let before = halts(sync)?;
+        match self.settle_once(append, sync) {
+            // The last sync may have told of a failure that was settled before it; a disk that goes on failing raises
+            // the count.
+            Err(e) if *e.kind() == ErrorKind::Io && halts(sync)? == before => {
+                self.settle_once(append, sync)
+            }
+            settled => settled,
+        }
+    }
+
+    fn settle_once(&self, append: &mut AppendSide, sync: &mut SyncSide) -> Result<()> {
         let storage = &*self.storage;
         segments::remove_temporary(storage)?;
         let floor: Durable = sync.lock.read()?.unwrap_or_default();
