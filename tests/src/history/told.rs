@@ -1,6 +1,7 @@
 //! What callers were told, and what they may rely on from then on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 
 use annals_engine::id::{EventId, Seq, Version};
 use annals_engine::store::{Appended, Durability, NewEvent};
@@ -21,8 +22,10 @@ pub struct Told {
     pub syncs_fail: bool,
     /// Batches that may be in the log although nobody was told so.
     possible: BTreeSet<usize>,
-    /// The batch that each process is appending.
-    under_way: BTreeMap<Pid, usize>,
+    /// The batches that each process is appending: more than one when it decided more than once.
+    under_way: BTreeMap<Pid, Vec<usize>>,
+    /// Every answer that was an error, in words, with the number of its batch.
+    pub errors: Vec<(usize, String)>,
     /// What was answered wrongly.
     pub wrong: Vec<String>,
 }
@@ -34,31 +37,34 @@ impl Told {
         self.sent.len() - 1
     }
 
-    /// A process begins to append a batch.
+    /// A process begins to append a batch, perhaps in place of another that it had decided on before.
     pub fn begin(&mut self, process: Pid, batch: usize) {
-        self.under_way.insert(process, batch);
+        self.under_way.entry(process).or_default().push(batch);
     }
 
     /// The answer that it got.
     pub fn answer(&mut self, process: Pid, durability: Durability, result: &Result<Appended>) {
-        let Some(batch) = self.under_way.remove(&process) else { return };
+        let batches = self.under_way.remove(&process).unwrap_or_default();
         match result {
-            Ok(appended) => self.acknowledge(batch, durability, appended),
-            Err(error) if *error.kind() == ErrorKind::Indeterminate => {
-                self.possible.insert(batch);
+            Ok(appended) => self.acknowledge(&batches, durability, appended),
+            Err(error) => {
+                let words = format!("{:?}: {error}: {:?}", error.kind(), error.source());
+                self.errors.extend(batches.iter().map(|batch| (*batch, words.clone())));
+                if *error.kind() == ErrorKind::Indeterminate {
+                    self.possible.extend(batches);
+                }
             }
-            Err(_) => {}
         }
     }
 
     /// A process is gone; an answer that was under way never comes.
     pub fn died(&mut self, process: Pid) {
-        self.possible.extend(self.under_way.remove(&process));
+        self.possible.extend(self.under_way.remove(&process).into_iter().flatten());
     }
 
     /// Every process is gone.
     pub fn all_died(&mut self) {
-        self.possible.extend(std::mem::take(&mut self.under_way).into_values());
+        self.possible.extend(std::mem::take(&mut self.under_way).into_values().flatten());
     }
 
     /// The machine lost its power: what was only written may be gone.
@@ -81,16 +87,22 @@ impl Told {
     /// Whether the batch may be in the log.
     #[must_use]
     pub fn may_be_there(&self, batch: usize) -> bool {
-        self.possible.contains(&batch) || self.under_way.values().any(|other| *other == batch)
+        self.possible.contains(&batch) || self.under_way.values().flatten().any(|n| *n == batch)
     }
 
-    fn acknowledge(&mut self, batch: usize, durability: Durability, appended: &Appended) {
+    fn acknowledge(&mut self, batches: &[usize], durability: Durability, appended: &Appended) {
+        let ids = || appended.positions.iter().map(|position| position.id);
+        let answered = |batch: &&usize| self.sent[**batch].iter().map(|event| event.id).eq(ids());
+        let Some(batch) = batches.iter().find(answered).copied() else {
+            self.wrong.push(format!("batches {batches:?} are answered by {appended:?}"));
+            return;
+        };
         self.possible.insert(batch);
         let sent = self.sent[batch].clone();
         for (position, event) in appended.positions.iter().zip(&sent) {
             let now = (position.seq, position.version, event.clone());
             let before = self.promise(event.id);
-            if before.is_some_and(|before| *before != now) || position.id != event.id {
+            if before.is_some_and(|before| *before != now) {
                 let wrong = format!("{} was at {before:?} and is now at {now:?}", event.id);
                 self.wrong.push(wrong);
             }

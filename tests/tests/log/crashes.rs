@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use annals_engine::format::TRAILER;
 use annals_engine::store::{Durability, EventStore, Health, NewEvent};
 use annals_tests::disk::{Image, Kernel, Loss, SimDisk};
-use annals_tests::history::{Found, Told, Wrong, path, segments};
+use annals_tests::history::{Found, Told, Wrong};
 
 use super::machine::{Machine, active, event};
 
@@ -145,9 +144,9 @@ fn power_loss_at_every_call_of_a_recovery() {
 fn cut_at_every_byte() {
     let m = Machine::new(1);
     let client = m.open().unwrap();
-    for (batch, _) in batches() {
-        client.append(batch).unwrap();
-    }
+    client.append(vec![event("s1", "a", 5)]).unwrap();
+    client.append(vec![event("s1", "b1", 5), event("s2", "b2", 5)]).unwrap();
+    client.append(vec![event("s2", "c", 5)]).unwrap();
     drop(client);
     let whole = m.disk.look(Kernel::clone);
     let all = Found::read(&whole);
@@ -171,11 +170,9 @@ fn cut_at_every_byte() {
         let client = without.open().unwrap();
         let before = Found::read(&kernel);
         let wrong = without.check(&client.log, Some(&before), &[&kernel]);
-        let own: Wrong = wrong.into_iter().filter(|text| !text.contains("v")).collect();
-        assert_eq!(own, Wrong::new(), "cut at {cut}");
+        assert_eq!(wrong, Wrong::new(), "cut at {cut}");
         client.append(vec![event("s9", "after", 5)]).unwrap();
     }
-    assert!(bytes.len() > 10 * TRAILER && segments(&whole).iter().any(|s| path(s) == name));
 }
 
 fn line_end(line: &annals_tests::history::FoundLine) -> usize {

@@ -61,11 +61,11 @@ impl Machine {
         self.opener().open(self.disk.process("direct"))
     }
 
-    /// Starts a process that opens the log and appends these batches, one after the other.
+    /// Starts a process that opens the log, again when that fails once, and appends these batches one after the other.
     pub(crate) fn writer(&self, name: &str, batches: Vec<Vec<NewEvent>>) -> Pid {
         let opener = self.opener();
         self.disk.spawn(name, move |view| {
-            let client = opener.open(view).unwrap();
+            let client = opener.open(view.clone()).or_else(|_| opener.open(view)).unwrap();
             for batch in batches {
                 let _ = client.append(batch);
             }

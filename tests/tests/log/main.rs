@@ -3,6 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that is set up wrongly is to stop")]
 
 mod crashes;
+mod damage;
 mod explore;
+mod failed_syncs;
+mod field;
+mod full;
 mod interleavings;
 mod machine;
+mod repair;
