@@ -17,7 +17,8 @@ fn in_a_folder(segment_bytes: u64) -> Subject {
     let folder = tempfile::tempdir().unwrap();
     Subject::new(move |clock| {
         let storage = Arc::new(Disk::new(folder.path().join("store")));
-        let options = Options { segment_bytes, ..Options::default() };
+        let options =
+            Options { segment_bytes, index_bytes: segment_bytes / 3, ..Options::default() };
         Arc::new(Log::open(storage, clock, options).unwrap())
     })
 }

@@ -70,7 +70,7 @@ fn hold(store: &str) -> Result<()> {
 }
 
 fn open(store: &str, segment_bytes: u64) -> Result<Log> {
-    let options = Options { segment_bytes, ..Options::default() };
+    let options = Options { segment_bytes, index_bytes: segment_bytes / 3, ..Options::default() };
     Log::open(Arc::new(Disk::new(store)), Arc::new(SystemClock), options)
 }
 

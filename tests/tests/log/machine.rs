@@ -129,7 +129,11 @@ pub(crate) struct Opener {
 
 impl Opener {
     pub(crate) fn open(&self, view: Arc<View>) -> Result<Client> {
-        let options = Options { segment_bytes: self.segment_bytes, ..Options::default() };
+        let options = Options {
+            segment_bytes: self.segment_bytes,
+            index_bytes: self.segment_bytes / 3,
+            ..Options::default()
+        };
         let pid = view.pid();
         let log = Log::open(view, Arc::clone(&self.clock) as _, options)?;
         Ok(Client { log, pid, told: Arc::clone(&self.told) })
