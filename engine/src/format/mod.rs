@@ -7,6 +7,7 @@
 //! store.json                       what this folder is: {"format":1,"store":"<uuid>","created":"<time>"}
 //! log/00000000000000000001.jsonl   segments: the events, in order
 //! log/00000000000000134077.jsonl
+//! log/00000000000000000001.idx     where the lines of a segment are: derived, and no part of this format
 //! blobs/53/533e7d45…               payloads that are too big for a line, each named by its SHA-256
 //! torn/00…01@8192.5e0d11aa         what recovery took off the end of a segment
 //! lock.append, lock.sync           kernel locks, with two slots each that say how far the log goes
