@@ -94,10 +94,20 @@ fn check_empty(storage: &dyn Storage) -> Result<()> {
 /// The identity of the store that is there.
 pub(super) fn read_store(storage: &dyn Storage) -> Result<StoreId> {
     let path = || storage.display(STORE_FILE);
-    let file = match storage.open(STORE_FILE, Access::Read) {
-        Ok(file) => file,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(absent(storage)),
-        Err(e) => return Err(Error::io("cannot open the store", e).path(path())),
+    let open = || match storage.open(STORE_FILE, Access::Read) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some).map_err(|e| Error::io("cannot open the store", e).path(path())),
+    };
+    let file = match open()? {
+        Some(file) => file,
+        None if storage.list(LOG_DIR).is_ok_and(|names| !names.is_empty()) => {
+            // The file comes before the first segment: whoever sees a segment sees it, or it is gone.
+            open()?.ok_or_else(|| absent(storage))?
+        }
+        None => {
+            let error = Error::new(ErrorKind::NotFound, "there is no store here");
+            return Err(error.path(storage.display("")));
+        }
     };
     let mut text = vec![0; 4_096];
     let got = read_full(&*file, &mut text, 0)
@@ -128,16 +138,12 @@ pub(super) fn read_store(storage: &dyn Storage) -> Result<StoreId> {
 }
 
 fn absent(storage: &dyn Storage) -> Error {
-    let has_log = storage.list(LOG_DIR).is_ok_and(|names| !names.is_empty());
-    if has_log {
-        return Error::new(ErrorKind::Corrupt, "there are segments but no store file")
-            .path(storage.display(STORE_FILE))
-            .hint(
-                "its identity stands in the first line of every segment: write \
-                 {\"format\":1,\"store\":\"<uuid>\",\"created\":\"<time>\"} with that store",
-            );
-    }
-    Error::new(ErrorKind::NotFound, "there is no store here").path(storage.display(""))
+    Error::new(ErrorKind::Corrupt, "there are segments but no store file")
+        .path(storage.display(STORE_FILE))
+        .hint(
+            "its identity stands in the first line of every segment: write \
+             {\"format\":1,\"store\":\"<uuid>\",\"created\":\"<time>\"} with that store",
+        )
 }
 
 /// Who writes, for the headers of segments.

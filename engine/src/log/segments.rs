@@ -86,14 +86,20 @@ pub(super) fn create(storage: &dyn Storage, first: Seq, lines: &[u8]) -> Result<
 
 const TEMPORARY: &str = ".new";
 
-/// Removes what a dead process left of a segment that was never named.
+/// Removes what a dead process left of a segment or an index that was never named. An index that a process is writing at
+/// this moment may go with it, or be named before it can: that process goes on without, or with it.
 pub(super) fn remove_temporary(storage: &dyn Storage) -> Result<()> {
     for name in storage.list(LOG_DIR).unwrap_or_default() {
-        if name.ends_with(TEMPORARY) {
-            let path = format!("{LOG_DIR}/{name}");
-            storage.remove(&path).map_err(|e| {
-                Error::io("cannot remove a leftover file", e).path(storage.display(&path))
-            })?;
+        if !name.ends_with(TEMPORARY) {
+            continue;
+        }
+        let path = format!("{LOG_DIR}/{name}");
+        match storage.remove(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                let error = Error::io("cannot remove a leftover file", e);
+                return Err(error.path(storage.display(&path)));
+            }
+            _ => {}
         }
     }
     Ok(())
