@@ -5,6 +5,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use annals_engine::clock::{Clock, SystemClock};
+use annals_engine::engine::{Engine, Options};
+use annals_engine::format::Payload;
+use annals_engine::id::{EventId, EventType, StreamName};
+use annals_engine::store::{Append, Durability, NewEvent};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -37,12 +42,20 @@ impl Home {
     }
 
     /// The program with these arguments, in an environment that holds nothing but this home.
-    #[expect(clippy::disallowed_methods, reason = "the tests of the program start the program")]
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
+        let mut command = self.other(env!("CARGO_BIN_EXE_annals"), args);
+        command.env_remove("PATH");
+        command
+    }
+
+    /// Another program in the same environment.
+    #[expect(clippy::disallowed_methods, reason = "the tests of the program start processes")]
+    pub(crate) fn other(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(args)
             .env_clear()
+            .env("PATH", "/usr/bin:/bin")
             .env("HOME", self.path())
             .env("TZ", "UTC")
             .current_dir(self.path())
@@ -124,6 +137,12 @@ pub(crate) fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
     fs::write(path, bytes).expect("a file");
 }
 
+/// Removes a file, as somebody who is not the program.
+#[expect(clippy::disallowed_methods, reason = "the tests damage stores")]
+pub(crate) fn remove(path: &Path) {
+    fs::remove_file(path).expect("removed");
+}
+
 /// Every line as a JSON object.
 #[track_caller]
 pub(crate) fn lines_of(text: &str) -> Vec<Value> {
@@ -153,6 +172,14 @@ pub(crate) fn snapshot(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// Runs the program with a terminal of this width as its standard output and gives what the terminal got.
 pub(crate) fn on_terminal(mut command: Command, columns: u16) -> (Option<i32>, String) {
+    let (master, slave) = terminal(columns);
+    let child = command.stdout(slave).spawn().expect("the program starts");
+    drop(command);
+    end_on(master, child)
+}
+
+/// Both sides of a new terminal.
+fn terminal(columns: u16) -> (fs::File, fs::File) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -162,11 +189,13 @@ pub(crate) fn on_terminal(mut command: Command, columns: u16) -> (Option<i32>, S
     let slave = fs::OpenOptions::new().read(true).write(true).open(name).expect("its other side");
     let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&slave, size).expect("its size");
-    let mut child = command.stdout(slave).spawn().expect("the program starts");
-    drop(command);
+    (fs::File::from(master), slave)
+}
+
+/// Reads a terminal until the program on it has ended.
+fn end_on(mut master: fs::File, mut child: Child) -> (Option<i32>, String) {
     let mut got = Vec::new();
     let mut buffer = [0; 4_096];
-    let mut master = fs::File::from(master);
     // A terminal whose other side is closed gives EIO instead of the end of a file.
     while let Ok(count @ 1..) = master.read(&mut buffer) {
         got.extend_from_slice(&buffer[..count]);
@@ -177,15 +206,19 @@ pub(crate) fn on_terminal(mut command: Command, columns: u16) -> (Option<i32>, S
 }
 
 /// Appends an event to a store as a program that uses the library would. Single quotes in `data` stand for double ones.
-pub(crate) fn append(store: &Path, stream: &str, kind: &str, data: &str) -> u64 {
-    use annals_engine::clock::{Clock, SystemClock};
-    use annals_engine::engine::{Engine, Options};
-    use annals_engine::format::Payload;
-    use annals_engine::id::{EventId, EventType, StreamName};
-    use annals_engine::store::{Append, NewEvent};
+pub(crate) fn append(store: &Path, stream: &str, kind: &str, data: &str) {
+    append_all(store, stream, kind, std::iter::once(data.to_owned()));
+}
 
+/// Appends many events of one type to one stream, one by one; the last brings all of them to stable storage.
+pub(crate) fn append_all(
+    store: &Path,
+    stream: &str,
+    kind: &str,
+    payloads: impl Iterator<Item = String>,
+) {
     let engine = Engine::open(store, Options::default()).expect("a store");
-    let event = NewEvent {
+    let event = |data: String| NewEvent {
         id: EventId::new(SystemClock.now()),
         stream: StreamName::new(stream).expect("a stream"),
         kind: EventType::new(kind).expect("a type"),
@@ -193,6 +226,10 @@ pub(crate) fn append(store: &Path, stream: &str, kind: &str, data: &str) -> u64 
         flow: None,
         data: Payload::from_json(&data.replace('\'', "\"")).expect("a payload"),
     };
-    let appended = engine.store().append(Append::new(vec![event])).expect("appended");
-    appended.positions.first().expect("a position").seq.0
+    let mut payloads = payloads.map(event).peekable();
+    while let Some(event) = payloads.next() {
+        let last = payloads.peek().is_none();
+        let durability = if last { Durability::Synced } else { Durability::Buffered };
+        engine.append(Append::new(vec![event]).durability(durability)).expect("appended");
+    }
 }

@@ -6,7 +6,7 @@ use annals_engine::store::DamageClass;
 use serde::Serialize;
 
 use crate::commands::Context;
-use crate::commands::verify::{self, ReportWire};
+use crate::commands::verify::{self, ReportWire, Verdict};
 use crate::exit::{Exit, Failure};
 use crate::output::text::count;
 use crate::output::{Format, Output};
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     }
     let report = store::verify(&folder)?;
     if context.out.format == Format::Json {
-        let report_wire = verify::wire(&report, &folder, report.is_sound());
+        let report_wire = verify::wire(&report, &folder);
         context.out.object(&Planned { report: report_wire, plan: plan(&report) })?;
     } else {
         verify::show(&report, &folder, &mut context.out)?;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
             context.out.line(&format!("would    {step}"))?;
         }
     }
-    Ok(if report.is_sound() { Exit::Ok } else { Exit::Damage })
+    Ok(if Verdict::of(&report) == Verdict::Sound { Exit::Ok } else { Exit::Damage })
 }
 
 /// What would be done, as an object.

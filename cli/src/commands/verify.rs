@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::table::dress;
-use crate::output::text::{bytes, count, grouped};
+use crate::output::text::{bytes, count};
 use crate::output::{FailedError, Format, Output};
 use crate::shown::gap::{self, DamageWire};
 use crate::store;
@@ -17,15 +17,15 @@ use crate::store;
 /// Check every byte of the log
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit code 0: every acknowledged event is there. 6: damage was found; what each range costs is told.
-A torn tail is what a writer that died left behind the last whole batch: no acknowledged event is in
-it, the next append keeps it aside, and it counts as damage only with --strict.
+Exit code 0: every byte is as it was written. 6: damage was found; what each range costs is told. A
+torn tail is what a writer that died left behind the last whole batch: no acknowledged event is in
+it, and the next append keeps it aside. Damage that was accepted counts only with --strict.
 
 Examples:
   annals verify
   annals verify --json | jq '.damages[] | {class, file, offset, fromSeq, toSeq}'")]
 pub(crate) struct Args {
-    /// Let a torn tail, and damage that was accepted, count as damage too
+    /// Let damage that was accepted count too
     #[arg(long)]
     strict: bool,
 }
@@ -34,14 +34,49 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     context.out.only("verify", &[Format::Table, Format::Json])?;
     let folder = store::folder(&context.global)?;
     let report = store::verify(&folder)?;
-    let sound = if args.strict { report.damages.is_empty() } else { report.is_sound() };
     if context.out.format == Format::Json {
-        context.out.object(&wire(&report, &folder, sound))?;
+        context.out.object(&wire(&report, &folder))?;
     } else {
         show(&report, &folder, &mut context.out)?;
     }
-    Ok(if sound { Exit::Ok } else { Exit::Damage })
+    let strict = args.strict && !report.damages.is_empty();
+    Ok(if strict || Verdict::of(&report) != Verdict::Sound { Exit::Damage } else { Exit::Ok })
 }
+
+/// How a store is, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Everything is there, or its loss was accepted.
+    Sound,
+    /// Everything that was acknowledged is there, and something that was not.
+    Torn,
+    /// Something that was acknowledged is not there.
+    Damaged,
+}
+
+impl Verdict {
+    /// The verdict on a store.
+    pub(crate) fn of(report: &Report) -> Self {
+        match report.damages.iter().all(|damage| damage.accepted) {
+            true => Self::Sound,
+            false if report.is_sound() => Self::Torn,
+            false => Self::Damaged,
+        }
+    }
+
+    /// What a program is told of it as a failure.
+    fn error(self) -> Option<FailedError<'static>> {
+        let error = |code, message, hint| Some(FailedError { code, message, hint: Some(hint) });
+        match self {
+            Self::Sound => None,
+            Self::Torn => error("torn", "the log ends in bytes that nobody acknowledged", APPEND),
+            Self::Damaged => error("damaged", "acknowledged events are damaged or lost", REPAIR),
+        }
+    }
+}
+
+const APPEND: &str = "no event is lost; the next append keeps the bytes aside and goes on";
+const REPAIR: &str = "`annals repair` says what can be done; reading goes on around the damage";
 
 /// A report as an object.
 #[derive(Serialize)]
@@ -64,14 +99,11 @@ pub(crate) struct ReportWire<'a> {
 }
 
 /// The object of a report.
-pub(crate) fn wire<'a>(report: &'a Report, folder: &Path, sound: bool) -> ReportWire<'a> {
+pub(crate) fn wire<'a>(report: &'a Report, folder: &Path) -> ReportWire<'a> {
+    let error = Verdict::of(report).error();
     ReportWire {
-        ok: sound,
-        error: (!sound).then_some(FailedError {
-            code: "damaged",
-            message: "the log is damaged",
-            hint: Some(REPAIR),
-        }),
+        ok: error.is_none(),
+        error,
         store: report.store.to_string(),
         path: folder.display().to_string(),
         segments: report.segments,
@@ -85,8 +117,6 @@ pub(crate) fn wire<'a>(report: &'a Report, folder: &Path, sound: bool) -> Report
         notes: &report.notes,
     }
 }
-
-const REPAIR: &str = "`annals repair` says what can be done; reading goes on around the damage";
 
 /// A report for eyes.
 pub(crate) fn show(report: &Report, folder: &Path, out: &mut Output) -> Result<(), Failure> {
@@ -109,15 +139,11 @@ pub(crate) fn show(report: &Report, folder: &Path, out: &mut Output) -> Result<(
     for damage in &report.damages {
         show_damage(damage, out)?;
     }
-    let lost = report.damages.iter().filter(|d| !d.accepted && d.class != DamageClass::Torn);
-    match lost.count() {
-        0 if report.damages.is_empty() => out.line("sound: every line verifies"),
-        0 => out.line("sound: every acknowledged event is there, or its loss was accepted"),
-        ranges => {
-            let ranges = grouped(u64::try_from(ranges).unwrap_or(u64::MAX));
-            let text = format!("DAMAGED: {ranges} of the ranges above cost events. {REPAIR}");
-            out.line(&dress(&text, out.paint.loud()))
-        }
+    match Verdict::of(report) {
+        Verdict::Sound if report.damages.is_empty() => out.line("sound: every line verifies"),
+        Verdict::Sound => out.line("sound: what is missing was accepted"),
+        Verdict::Torn => out.line(&dress(&format!("TORN: {APPEND}"), out.paint.warning())),
+        Verdict::Damaged => out.line(&dress(&format!("DAMAGED: {REPAIR}"), out.paint.loud())),
     }
 }
 
