@@ -151,14 +151,18 @@ impl Wanted {
         self.belonging.learn(record);
     }
 
-    /// Whether an event is wanted.
-    pub(crate) fn keeps(&self, shown: &Shown) -> bool {
-        let record = &*shown.record;
-        self.types.keep(shown)
+    /// Whether an event can be wanted, as far as its head tells.
+    pub(crate) fn may_keep(&self, record: &Record) -> bool {
+        self.types.may_keep(record.kind.as_str())
             && self.of_session(record)
+            && self.flow.as_ref().is_none_or(|flow| has_flow(record, flow))
+    }
+
+    /// Whether an event is wanted that can be.
+    pub(crate) fn keeps(&self, shown: &Shown) -> bool {
+        self.types.keep(shown)
             && self.in_time(shown)
             && self.between_sessions(shown)
-            && self.flow.as_ref().is_none_or(|flow| has_flow(record, flow))
             && self.run.as_ref().is_none_or(|run| shown.belongs_to_run(run))
             && self.grep.as_ref().is_none_or(|regex| shown.has_text(regex))
     }

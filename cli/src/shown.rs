@@ -7,12 +7,16 @@ pub(crate) mod line;
 pub(crate) mod print;
 pub(crate) mod wire;
 
+use annals_engine::ErrorKind;
 use annals_engine::clock::Timestamp;
+use annals_engine::format::Payload;
 use annals_engine::session::audit::Message;
 use annals_engine::session::event::{Event, RunStatus, happened_at};
-use annals_engine::store::Record;
+use annals_engine::store::{EventStore, Record};
 use regex::Regex;
 use serde_json::Value;
+
+use crate::exit::Failure;
 
 /// An event to be shown.
 pub(crate) struct Shown {
@@ -21,12 +25,52 @@ pub(crate) struct Shown {
     pub(crate) at: Timestamp,
     /// What it says between sessions, if it does.
     pub(crate) message: Option<Message>,
+    /// The content that is too big for a line.
+    pub(crate) apart: Apart,
+}
+
+/// Content that lies apart from its line.
+pub(crate) enum Apart {
+    /// There is none: the line has everything.
+    Nothing,
+    /// The whole payload, put together.
+    Whole(Payload),
+    /// It is absent or has other bytes: this is said instead.
+    Lost(String),
 }
 
 impl Shown {
-    pub(crate) fn new(record: Box<Record>, message: Option<Message>) -> Self {
-        let at = happened_at(&record);
-        Self { record, at, message }
+    /// A record as it is shown, its content put together.
+    ///
+    /// # Errors
+    /// Whatever reading meets, but not that content is lost.
+    pub(crate) fn new(
+        record: Box<Record>,
+        message: Option<Message>,
+        store: &dyn EventStore,
+    ) -> Result<Self, Failure> {
+        let apart = match record.blob.map(|_| store.payload(&record)) {
+            None => Apart::Nothing,
+            Some(Ok(payload)) => Apart::Whole(payload),
+            Some(Err(error)) if *error.kind() == ErrorKind::Corrupt => {
+                Apart::Lost(error.to_string())
+            }
+            Some(Err(error)) => return Err(error.into()),
+        };
+        Ok(Self { at: happened_at(&record), record, message, apart })
+    }
+
+    /// The payload, as whole as it can be had.
+    pub(crate) fn payload(&self) -> &Payload {
+        match &self.apart {
+            Apart::Whole(payload) => payload,
+            _ => &self.record.data,
+        }
+    }
+
+    /// The event that it is; `None` when it cannot be read as one.
+    pub(crate) fn event(&self) -> Option<Event> {
+        Event::parse(&self.record.kind, self.payload()).ok()
     }
 
     /// Whether it tells of a refusal, a failure or damage.
@@ -37,9 +81,9 @@ impl Shown {
         if by_name.iter().any(|end| name.ends_with(end)) {
             return true;
         }
-        match Event::of(&self.record) {
-            Ok(Event::RunFinished(run)) => run.status != RunStatus::Ok,
-            Ok(Event::Turn(turn)) => turn.is_error == Some(true),
+        match self.event() {
+            Some(Event::RunFinished(run)) => run.status != RunStatus::Ok,
+            Some(Event::Turn(turn)) => turn.is_error == Some(true),
             _ => false,
         }
     }
@@ -67,7 +111,7 @@ impl Shown {
     }
 
     fn data(&self) -> Value {
-        serde_json::from_str(self.record.data.as_str()).unwrap_or_default()
+        serde_json::from_str(self.payload().as_str()).unwrap_or_default()
     }
 }
 

@@ -7,14 +7,24 @@ use annals_engine::store::{Cursor, Damage, EventStore, Item, Read, Record, View}
 
 use crate::exit::Failure;
 use crate::filter::{self, Wanted};
-use crate::shown::Shown;
+use crate::shown::{Apart, Shown};
 
 /// What comes out.
 pub(crate) enum Step {
     /// An event that is wanted.
-    Event(Shown),
+    Event(Box<Shown>),
     /// Events that should be here cannot be read.
     Gap(Box<Damage>),
+}
+
+impl Step {
+    /// Whether something of the log cannot be shown here.
+    pub(crate) fn misses_something(&self) -> bool {
+        match self {
+            Self::Gap(_) => true,
+            Self::Event(shown) => matches!(shown.apart, Apart::Lost(_)),
+        }
+    }
 }
 
 /// The sieve of one query.
@@ -70,16 +80,26 @@ impl Sieve {
     }
 
     /// Takes the next item of the log.
-    pub(crate) fn pass(&mut self, item: Item) -> Option<Step> {
+    ///
+    /// # Errors
+    /// Whatever reading content that lies apart meets.
+    pub(crate) fn pass(
+        &mut self,
+        item: Item,
+        store: &dyn EventStore,
+    ) -> Result<Option<Step>, Failure> {
         let record = match item {
             Item::Record(record) => record,
-            Item::Gap(damage) => return Some(Step::Gap(damage)),
+            Item::Gap(damage) => return Ok(Some(Step::Gap(damage))),
         };
         let message = self.learn(&record);
         self.cursor = Some(record.cursor(self.store));
         self.over |= self.wanted.is_over(&record);
         let told = !self.messages_only || message.is_some();
-        let shown = Shown::new(record, message);
-        (told && self.wanted.keeps(&shown)).then_some(Step::Event(shown))
+        if !told || !self.wanted.may_keep(&record) {
+            return Ok(None);
+        }
+        let shown = Shown::new(record, message, store)?;
+        Ok(self.wanted.keeps(&shown).then_some(Step::Event(Box::new(shown))))
     }
 }

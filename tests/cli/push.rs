@@ -1,10 +1,11 @@
 //! `session push` from many processes at once, and after one that died.
 
-use std::process::Child;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Home, Ran};
+use crate::support::{Home, Ran, remove};
 
 /// Goal: pushes of several processes to one session are all there, each once, with versions that have no gap. Method:
 /// eight processes chains of 25 pushes, all to one chat.
@@ -68,4 +69,63 @@ fn a_crowd_at_once() {
     seqs.dedup();
     assert_eq!(seqs.len(), 20);
     assert_eq!(home.json_lines(&["log", "-o", "jsonl", "--type", "turn"]).len(), 20);
+}
+
+/// Goal: a lock is gone with the process that held it, however that died; meanwhile readers read, and who waits says
+/// for whom. Method: another program takes the append lock and is killed once a push has said that it waits.
+#[test]
+fn a_killed_lock_holder_holds_nothing() {
+    let home = Home::new();
+    home.push("cli", "default", "one");
+    let lock = home.store().join("lock.append").display().to_string();
+    let mut command = home.other("flock", &["--no-fork", &lock, "sh", "-c", "echo held; exec cat"]);
+    let mut holder = command.stdin(Stdio::piped()).spawn().expect("flock of util-linux");
+    assert_eq!(first_line(holder.stdout.take()), "held\n");
+
+    let push = ["session", "push", "cli", "default", "user", "two"];
+    let mut pushing = home.command(&push).spawn().expect("the program starts");
+    let told = first_line(pushing.stderr.take());
+    assert!(told.contains("lock.append"), "{told}");
+    assert_eq!(home.json_lines(&["log", "-o", "jsonl", "--type", "turn"]).len(), 1);
+
+    holder.kill().expect("killed");
+    holder.wait().expect("gone");
+    assert_eq!(Ran::end(pushing).code, Some(0));
+    home.ok(&push);
+    assert_eq!(home.json_lines(&["log", "-o", "jsonl", "--type", "turn"]).len(), 3);
+    home.ok(&["verify", "--strict"]);
+}
+
+fn first_line(stream: Option<impl Read>) -> String {
+    let mut line = String::new();
+    BufReader::new(stream.expect("a pipe")).read_line(&mut line).expect("a line");
+    line
+}
+
+/// Goal: a text of any size comes back whole, wherever it lies. Method: two megabytes from standard input, read in
+/// every form; then its file is lost, which is told and never passed over.
+#[test]
+fn a_text_too_big_for_a_line() {
+    let home = Home::new();
+    let text = "größer als eine Zeile ".repeat(100_000);
+    let mut command = home.command(&["session", "push", "cli", "default", "user", "-", "--json"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("the program starts");
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("written");
+    assert_eq!(Ran::end(child).code, Some(0));
+    let turn = ["--type", "turn"];
+    for args in [&["tail", "--json"][..], &["log", "-o", "jsonl"], &["export"]] {
+        let events = home.json_lines(&[args, &turn].concat());
+        assert_eq!(events[0]["data"]["content"].as_str(), Some(text.as_str()), "{args:?}");
+    }
+    assert!(home.ok(&["log", "-g", "Zeile größer"]).contains("größer als eine Zeile"));
+
+    let mut blobs = crate::support::snapshot(&home.store().join("blobs"));
+    blobs.retain(|(path, _)| path.is_file());
+    assert_eq!(blobs.len(), 1);
+    remove(&blobs[0].0);
+    let events = home.json_lines(&[&["export"][..], &turn].concat());
+    assert!(events[0]["datalost"].is_string() && events[0]["data"]["role"] == "user", "{events:?}");
+    assert_eq!(home.run(&["export", "--strict"]).code, Some(6));
+    assert_eq!(home.run(&["verify"]).code, Some(6));
+    assert!(home.ok(&["tail"]).contains("user"));
 }

@@ -56,13 +56,9 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let read = sieve.read(events, View::Durable)?;
     let mut gaps = 0;
     for item in events.read(read)? {
-        match sieve.pass(item?) {
-            Some(Step::Event(shown)) => event(&shown, events.id(), out)?,
-            Some(Step::Gap(damage)) => {
-                gaps += 1;
-                missing(&damage, events.id(), out)?;
-            }
-            None => {}
+        if let Some(step) = sieve.pass(item?, events)? {
+            gaps += u64::from(step.misses_something());
+            one(&step, events.id(), out)?;
         }
         if sieve.over {
             break;
@@ -73,6 +69,13 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         say(&format!("the export has {}: `annals verify` says more", count(gaps, "gap")));
     }
     Ok(if args.strict && gaps > 0 { Exit::Damage } else { Exit::Ok })
+}
+
+fn one(step: &Step, store: StoreId, out: &mut Output) -> Result<(), Failure> {
+    match step {
+        Step::Event(shown) => event(shown, store, out),
+        Step::Gap(damage) => missing(damage, store, out),
+    }
 }
 
 /// A CloudEvent (<https://github.com/cloudevents/spec>, version 1.0, JSON format) with the extensions `sequence`,
@@ -100,7 +103,7 @@ struct CloudEvent<'a, T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     causationid: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    datasha256: Option<String>,
+    datalost: Option<&'a str>,
     datacontenttype: &'static str,
     data: T,
 }
@@ -110,7 +113,7 @@ fn event(shown: &Shown, store: StoreId, out: &mut Output) -> Result<(), Failure>
     if out.format == Format::Raw {
         return out.bytes(&record.to_line());
     }
-    let data: &RawValue = wire::raw(record.data.as_str());
+    let data: &RawValue = wire::raw(shown.payload().as_str());
     out.object(&CloudEvent {
         specversion: "1.0",
         id: record.id.to_string(),
@@ -124,7 +127,7 @@ fn event(shown: &Shown, store: StoreId, out: &mut Output) -> Result<(), Failure>
         batch: record.batch.map(|(index, count)| format!("{index}/{count}")),
         correlationid: record.flow.map(|id| id.to_string()),
         causationid: record.cause.map(|id| id.to_string()),
-        datasha256: record.blob.map(|blob| blob.sha256_hex()),
+        datalost: wire::lost(shown),
         datacontenttype: "application/json",
         data,
     })
@@ -151,7 +154,7 @@ fn missing(damage: &Damage, store: StoreId, out: &mut Output) -> Result<(), Fail
         batch: None,
         correlationid: None,
         causationid: None,
-        datasha256: None,
+        datalost: None,
         datacontenttype: "application/json",
         data,
     })

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let read = sieve.read(events, View::Durable)?;
     let mut page = Page::new(args.limit, Printer::new(out, events.id(), out.time_style()));
     for item in events.read(read)? {
-        if let Some(step) = sieve.pass(item?) {
+        if let Some(step) = sieve.pass(item?, events)? {
             page.take(step, sieve.cursor, out)?;
         }
         if sieve.over {
@@ -120,13 +120,11 @@ impl Page {
             self.more += u64::from(matches!(step, Step::Event(_)));
             return Ok(());
         }
-        match &step {
-            Step::Gap(_) => self.gaps += 1,
-            Step::Event(_) => {
-                self.room -= 1;
-                self.shown += 1;
-                self.last = at;
-            }
+        self.gaps += u64::from(step.misses_something());
+        if matches!(step, Step::Event(_)) {
+            self.room -= 1;
+            self.shown += 1;
+            self.last = at;
         }
         if out.format == Format::Json {
             self.steps.push(step);

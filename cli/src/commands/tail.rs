@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         tail.follow(events, read, &mut context.out)?;
     } else {
         for item in events.read(read)? {
-            tail.take(item?, &mut context.out)?;
+            tail.take(item?, events, &mut context.out)?;
         }
         tail.print_last(&mut context.out)?;
     }
@@ -134,7 +134,7 @@ impl Tail {
         let mut follower = events.follow(read)?;
         while !self.sieve.over {
             match follower.next(None) {
-                Ok(Followed::Item(item)) => self.take(item, out)?,
+                Ok(Followed::Item(item)) => self.take(item, events, out)?,
                 Ok(Followed::CaughtUp(_)) => {
                     self.print_last(out)?;
                     out.flush()?;
@@ -148,15 +148,20 @@ impl Tail {
         Ok(None)
     }
 
-    fn take(&mut self, item: Item, out: &mut Output) -> Result<(), Failure> {
+    fn take(
+        &mut self,
+        item: Item,
+        events: &dyn EventStore,
+        out: &mut Output,
+    ) -> Result<(), Failure> {
         if let Item::Record(record) = &item {
             self.unsure.push_back(record.cursor(self.sieve.store));
             while let Some(cursor) = self.unsure.pop_front_if(|c| c.seq() <= record.durable) {
                 self.sure = Some(cursor);
             }
         }
-        let Some(step) = self.sieve.pass(item) else { return Ok(()) };
-        self.gaps += u64::from(matches!(step, Step::Gap(_)));
+        let Some(step) = self.sieve.pass(item, events)? else { return Ok(()) };
+        self.gaps += u64::from(step.misses_something());
         let Some(keep) = self.keep else { return self.printer.print(out, &step) };
         self.last.push_back(step);
         if self.last.len() > keep {

@@ -65,17 +65,33 @@ impl Types {
         named
     }
 
-    pub(super) fn keep(&self, shown: &Shown) -> bool {
-        let name = shown.record.kind.as_str();
+    /// Whether an event of this type can be wanted.
+    pub(super) fn may_keep(&self, name: &str) -> bool {
         if self.any.is_empty() {
             return self.housekeeping || !HOUSEKEEPING.contains(&name);
         }
-        self.any.iter().any(|wanted| match wanted {
-            TypeWanted::Name(wanted) => name == wanted,
-            TypeWanted::Family(family) => name.starts_with(family.as_str()),
-            TypeWanted::Pattern(glob) => glob.matches(name),
+        self.any.iter().any(|wanted| wanted.may_be(name))
+    }
+
+    /// Whether an event of a type that can be wanted is.
+    pub(super) fn keep(&self, shown: &Shown) -> bool {
+        let name = shown.record.kind.as_str();
+        let of_type = |wanted: &TypeWanted| match wanted {
             TypeWanted::WentWrong => shown.went_wrong(),
-        })
+            other => other.may_be(name),
+        };
+        self.any.is_empty() || self.any.iter().any(of_type)
+    }
+}
+
+impl TypeWanted {
+    fn may_be(&self, name: &str) -> bool {
+        match self {
+            Self::Name(wanted) => name == wanted,
+            Self::Family(family) => name.starts_with(family.as_str()),
+            Self::Pattern(glob) => glob.matches(name),
+            Self::WentWrong => true,
+        }
     }
 }
 

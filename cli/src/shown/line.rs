@@ -2,11 +2,11 @@
 //! Without a width nothing is cut.
 
 use annals_engine::session::audit::Message;
-use annals_engine::session::event::{Event, Members, Role, Turn};
+use annals_engine::session::event::{Event, Json, Members, Role, Turn};
 use annals_engine::store::Damage;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Shown, content, gap};
+use super::{Apart, Shown, content, gap};
 use crate::output::color::Paint;
 use crate::output::table::{cut, dress};
 use crate::output::text::one_line;
@@ -23,20 +23,25 @@ pub(crate) struct LineStyle {
 /// How many characters at the end of a shortened name stay: ids that were made in one moment differ there.
 const TAIL: usize = 6;
 
+/// Blanks between the columns of a line.
+const GAP: usize = 2;
+
 /// Between the two ends of a message.
 const ARROW: &str = " -> ";
 
 impl LineStyle {
     /// An event in one line.
     pub(crate) fn event(&self, shown: &Shown) -> String {
-        let time = format!("{:>8}", self.time.show(shown.at));
+        let time = format!("{:>10}", self.time.show(shown.at));
         let seq = format!("{:>6}", format!("#{}", shown.record.seq));
-        let (who, dressed_who) = self.who(shown);
         let what = what(shown);
+        let used = time.width() + seq.width() + what.width() + 4 * GAP;
+        let room = self.width.map(|width| width.saturating_sub(used));
+        let share = self.width.zip(room).map(|(width, room)| room.min(width / 2));
+        let (who, dressed_who) = self.who(shown, share);
         let mut text = one_line(&summary(shown));
-        let used = time.width() + seq.width() + who.width() + what.width() + 8;
-        if let Some(width) = self.width {
-            text = cut(&text, width.saturating_sub(used));
+        if let Some(room) = room {
+            text = cut(&text, room.saturating_sub(who.width()));
         }
         let what_style = if shown.went_wrong() { self.paint.warning() } else { self.paint.title() };
         let line = format!(
@@ -54,8 +59,7 @@ impl LineStyle {
     }
 
     /// Who speaks, plain to be measured and dressed to be shown.
-    fn who(&self, shown: &Shown) -> (String, String) {
-        let share = self.width.map(|width| (width / 2).saturating_sub(8));
+    fn who(&self, shown: &Shown, share: Option<usize>) -> (String, String) {
         let Some(message) = &shown.message else {
             return self.key(shown.record.stream.as_str(), share);
         };
@@ -81,20 +85,20 @@ fn what(shown: &Shown) -> String {
         let decision = message.decision.as_deref().unwrap_or_default();
         return format!("{} {decision}", message.kind).trim_end().to_owned();
     }
-    match Event::of(&shown.record) {
-        Ok(Event::Turn(turn)) => turn.role.as_str().to_owned(),
+    match shown.event() {
+        Some(Event::Turn(turn)) => turn.role.as_str().to_owned(),
         _ => shown.record.kind.as_str().to_owned(),
     }
 }
 
 /// What an event says beyond that: of a message the facts that tell it from others, then the text.
 pub(crate) fn summary(shown: &Shown) -> String {
-    let text = match Event::of(&shown.record) {
-        Ok(Event::Turn(turn)) => turn_text(&turn, shown),
-        Ok(Event::RunOutput(output)) => output.text,
+    let text = match shown.event() {
+        Some(Event::Turn(turn)) => turn_text(&turn, shown),
+        Some(Event::RunOutput(output)) => output.text,
         _ => match &shown.message {
             Some(message) => message.text.clone().unwrap_or_default(),
-            None => fields(shown.record.data.as_str()),
+            None => fields(shown.payload().as_str()),
         },
     };
     match shown.message.as_ref().map(facts) {
@@ -114,10 +118,10 @@ fn facts(message: &Message) -> String {
 }
 
 fn turn_text(turn: &Turn, shown: &Shown) -> String {
-    let said = match (&turn.content, shown.record.blob) {
+    let said = match (&turn.content, &shown.apart) {
+        (_, Apart::Lost(why)) => format!("[{why}]"),
         (Some(content), _) => content::text(content),
-        (None, Some(blob)) => format!("[{} in blobs/]", crate::output::text::bytes(blob.bytes)),
-        (None, None) => String::new(),
+        (None, _) => String::new(),
     };
     match &turn.tool_name {
         Some(tool) if turn.role == Role::ToolResult => format!("{tool}: {said}"),
@@ -125,11 +129,16 @@ fn turn_text(turn: &Turn, shown: &Shown) -> String {
     }
 }
 
+/// Members that a line says in another place, or that only a program wants.
+const PASSED_OVER: [&str; 4] = ["at", "sessionId", "runId", "source"];
+
 /// Members of a payload as `name=value`, long ones left to the other forms of output.
 fn fields(data: &str) -> String {
     const LONG: usize = 120;
     let members: Members = serde_json::from_str(data).unwrap_or_default();
-    let shown = members.0.iter().filter(|(name, value)| name != "at" && !value.is_null());
+    let told =
+        |(name, value): &&(String, Json)| !PASSED_OVER.contains(&name.as_str()) && !value.is_null();
+    let shown = members.0.iter().filter(told);
     let texts = shown.map(|(name, value)| {
         let text = value.read::<String>().unwrap_or_else(|| value.as_str().to_owned());
         if text.len() > LONG { format!("{name}=…") } else { format!("{name}={text}") }

@@ -5,7 +5,7 @@ use annals_engine::session::audit::Message;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::Shown;
+use super::{Apart, Shown};
 
 /// An event as an object.
 #[derive(Serialize)]
@@ -27,6 +27,8 @@ pub(crate) struct EventWire<'a> {
     flow: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     blob: Option<BlobWire>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a Message>,
     data: &'a RawValue,
@@ -54,9 +56,18 @@ pub(crate) fn wire(shown: &Shown, store: StoreId) -> EventWire<'_> {
         cause: record.cause.map(|id| id.to_string()),
         flow: record.flow.map(|id| id.to_string()),
         blob: record.blob.map(|blob| BlobWire { sha256: blob.sha256_hex(), bytes: blob.bytes }),
+        lost: lost(shown),
         message: shown.message.as_ref(),
-        data: raw(record.data.as_str()),
+        data: raw(shown.payload().as_str()),
         cursor: record.cursor(store).to_string(),
+    }
+}
+
+/// What is said in the place of content that is lost.
+pub(crate) fn lost(shown: &Shown) -> Option<&str> {
+    match &shown.apart {
+        Apart::Lost(why) => Some(why),
+        _ => None,
     }
 }
 
