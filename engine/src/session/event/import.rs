@@ -38,5 +38,7 @@ payload! {
         bytes: u64,
         /// How many records could be taken from these bytes nevertheless.
         recovered: u64,
+        /// What was seen, in words.
+        detail: Option<String>,
     }
 }

@@ -26,6 +26,12 @@ impl Json {
         Ok(Self(raw))
     }
 
+    /// Takes a value as it was spelled in JSON that was read.
+    #[must_use]
+    pub fn verbatim(raw: &RawValue) -> Self {
+        Self(raw.to_owned())
+    }
+
     /// Takes a value that serialises.
     ///
     /// # Errors

@@ -144,6 +144,8 @@ words! {
         Idle = "idle",
         /// The hour of the day came.
         Daily = "daily",
+        /// An import found the parts and not why the first one ended.
+        Imported = "imported",
     }
 }
 
