@@ -6,13 +6,15 @@
 //! | [`store`] | [`store::EventStore`], the contract that everything above speaks, and a store in memory |
 //! | [`session`] | the domain: keys, events, and the views that are folded from them |
 //! | [`projection`] | folds of the log |
+//! | [`import`] | other programs' transcripts as events |
 //! | [`log`] | the store in files: several processes, no daemon |
 //! | [`format`](mod@format) | the bytes, specified in prose |
 //! | [`storage`], [`watch`] | the doors to the disk and to file notification |
 //! | [`clock`], [`id`], [`error`] | what all of them speak of |
 //!
-//! What there is not: no async, no network, no global state; no clock but [`clock`]; no file but through [`storage`]; no
-//! process; no panic on any bytes from a disk; no state that is not a fold of the log.
+//! What there is not: no async, no network, no global state; no clock but [`clock`]; no file but through [`storage`],
+//! transcripts aside that [`import`] reads; no process; no panic on any bytes from a disk; no state that is not a fold of
+//! the log.
 //!
 //! # Example
 //!
@@ -66,6 +68,7 @@ pub mod engine;
 pub mod error;
 pub mod format;
 pub mod id;
+pub mod import;
 pub mod log;
 pub mod projection;
 pub mod session;

@@ -1,0 +1,313 @@
+//! What can be imported under a path: sources with their transcripts, files of programs that cannot be imported yet, and
+//! files that nobody knows. Nothing is read here but the first bytes of files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::openclaw::{self, State};
+use super::sniff::{self, Looks, Program};
+use super::tree::{DiskTree, Node, NodeKind, SourceTree};
+use crate::clock::Timestamp;
+use crate::error::{Error, ErrorKind, Result};
+
+/// How deep folders are walked into.
+const DEPTH_MAX: usize = 16;
+
+/// How many files and folders are looked at under one path.
+const NODES_MAX: usize = 1_000_000;
+
+/// What lies under a path.
+#[derive(Clone, Debug, Default)]
+pub struct Discovery {
+    /// What can be imported.
+    pub sources: Vec<Source>,
+    /// What is known and cannot be imported.
+    pub refused: Vec<Refused>,
+    /// Files that are none of any program known here.
+    pub unknown: Vec<PathBuf>,
+}
+
+/// Transcripts of one program that belong together.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The program that wrote them.
+    pub program: Program,
+    /// The folder that files of the source are named from.
+    pub root: PathBuf,
+    /// The transcripts, sorted by path.
+    pub transcripts: Vec<Transcript>,
+    /// Files that lie between the transcripts and are none: copies and traces of them.
+    pub copies: Vec<Refused>,
+    pub(crate) state: Option<openclaw::StateFolder>,
+}
+
+/// A file that holds a session, or a part of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transcript {
+    /// Its path.
+    pub path: PathBuf,
+    /// How long it is, in bytes.
+    pub bytes: u64,
+    /// When it was last changed, as far as that is known.
+    pub modified: Option<Timestamp>,
+    /// For a transcript of OpenClaw: the agent, the id in its name, and what has become of it.
+    pub(crate) place: Option<Place>,
+}
+
+/// Where a transcript stands in a state folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) agent: String,
+    pub(crate) stem: String,
+    pub(crate) state: State,
+}
+
+/// A file or folder that is known and cannot be imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Its path.
+    pub path: PathBuf,
+    /// What it looks like, and why it is not imported, in words.
+    pub reason: String,
+}
+
+/// What lies under a path on the disk.
+///
+/// # Errors
+/// `NotFound` when there is nothing under the path; `Unsupported` when there is only what cannot be imported;
+/// `InvalidInput` when nothing there is known; `Io` when it cannot be read.
+pub fn discover(path: &Path) -> Result<Discovery> {
+    discover_in(&DiskTree, path)
+}
+
+/// What lies under a path of a tree.
+///
+/// # Errors
+/// As [`discover`].
+pub fn discover_in(tree: &dyn SourceTree, path: &Path) -> Result<Discovery> {
+    let node =
+        tree.stat(path).map_err(|e| Error::io("there is nothing to import", e).path(path))?;
+    let mut walk = Walk { tree, found: Discovery::default(), loose: Vec::new(), nodes: 0 };
+    match node.kind {
+        NodeKind::File => walk.named_file(&node)?,
+        NodeKind::Folder => walk.folder(path, 0)?,
+        NodeKind::Other => {
+            return Err(Error::invalid("this is neither a file nor a folder").path(path));
+        }
+    }
+    walk.finish(path)
+}
+
+struct Walk<'a> {
+    tree: &'a dyn SourceTree,
+    found: Discovery,
+    /// Session files that stand by themselves.
+    loose: Vec<Transcript>,
+    nodes: usize,
+}
+
+impl Walk<'_> {
+    /// A file that was named: a transcript in a state folder, or one that stands by itself.
+    fn named_file(&mut self, node: &Node) -> Result<()> {
+        let folder = node.path.parent().unwrap_or(Path::new(""));
+        if openclaw::is_sessions_folder(self.tree, folder) {
+            let mut found = self.state_folder(folder)?;
+            if node.name() != openclaw::INDEX {
+                found.transcripts.retain(|transcript| transcript.path == node.path);
+                if found.transcripts.is_empty() {
+                    let reason = openclaw::not_a_session(node.name());
+                    return Err(Error::invalid(reason).path(&node.path));
+                }
+            }
+            self.found.sources.push(found);
+            return Ok(());
+        }
+        self.file(node)
+    }
+
+    fn folder(&mut self, folder: &Path, depth: usize) -> Result<()> {
+        if openclaw::is_state_folder(self.tree, folder) {
+            match self.state_folder(folder) {
+                Ok(source) => self.found.sources.push(source),
+                Err(e) if depth > 0 && *e.kind() == ErrorKind::Unsupported => {
+                    self.refuse(folder, e.message().to_owned());
+                }
+                Err(e) => return Err(e),
+            }
+            return Ok(());
+        }
+        let nodes = match self.tree.list(folder) {
+            Ok(nodes) => nodes,
+            Err(e) if depth > 0 => {
+                self.refuse(folder, format!("the folder cannot be read: {e}"));
+                return Ok(());
+            }
+            Err(e) => return Err(Error::io("the folder cannot be read", e).path(folder)),
+        };
+        for node in nodes {
+            self.nodes += 1;
+            if self.nodes > NODES_MAX {
+                return Err(Error::invalid(format!("there are more than {NODES_MAX} files"))
+                    .path(folder)
+                    .hint("name the folder that holds the sessions"));
+            }
+            match node.kind {
+                NodeKind::File => self.file(&node)?,
+                NodeKind::Folder if depth < DEPTH_MAX => self.folder(&node.path, depth + 1)?,
+                NodeKind::Folder => self.refuse(&node.path, "the folder lies too deep".into()),
+                NodeKind::Other => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, node: &Node) -> Result<()> {
+        let looks = match sniff::sniff(self.tree, &node.path) {
+            Ok(looks) => looks,
+            Err(e) => {
+                self.refuse(&node.path, format!("the file cannot be read: {e}"));
+                return Ok(());
+            }
+        };
+        match looks {
+            Looks::Session => self.loose.push(Transcript {
+                path: node.path.clone(),
+                bytes: node.bytes,
+                modified: node.modified,
+                place: None,
+            }),
+            Looks::Empty | Looks::Unknown | Looks::Index => {
+                self.found.unknown.push(node.path.clone());
+            }
+            looks => self.refuse(&node.path, refusal(looks)),
+        }
+        Ok(())
+    }
+
+    fn state_folder(&self, folder: &Path) -> Result<Source> {
+        openclaw::state_folder(self.tree, folder)
+    }
+
+    fn refuse(&mut self, path: &Path, reason: String) {
+        self.found.refused.push(Refused { path: path.to_path_buf(), reason });
+    }
+
+    fn finish(mut self, path: &Path) -> Result<Discovery> {
+        if !self.loose.is_empty() {
+            let file = self.loose.iter().any(|transcript| transcript.path == path);
+            let root = if file { path.parent().unwrap_or(Path::new("")) } else { path };
+            self.found.sources.push(Source {
+                program: Program::Pi,
+                root: root.to_path_buf(),
+                transcripts: self.loose,
+                copies: Vec::new(),
+                state: None,
+            });
+        }
+        if !self.found.sources.is_empty() {
+            return Ok(self.found);
+        }
+        if let Some(first) = self.found.refused.first() {
+            let more = match self.found.refused.len() - 1 {
+                0 => String::new(),
+                more => format!("; {more} more files under {} likewise", path.display()),
+            };
+            let message = format!("{}{more}", first.reason);
+            return Err(Error::new(ErrorKind::Unsupported, message).path(&first.path).hint(KNOWN));
+        }
+        Err(Error::invalid("nothing here is a transcript of a program known here")
+            .path(path)
+            .hint(KNOWN))
+    }
+}
+
+const KNOWN: &str = "what can be imported: state folders of OpenClaw before its sessions moved to SQLite, and session files of pi";
+
+/// Why a file that looks like this is not imported.
+pub(crate) fn refusal(looks: Looks) -> String {
+    match looks {
+        Looks::Of(Program::Annals) => "this is a log of annals, which needs no import".to_owned(),
+        Looks::Of(program) => {
+            format!("this looks like a file of {program}, which cannot be imported yet")
+        }
+        Looks::Sqlite(version) => format!(
+            "this is a SQLite database (user_version {version}), which cannot be imported yet"
+        ),
+        Looks::Zstd => "this is compressed with Zstandard, and cannot be imported yet".to_owned(),
+        Looks::Session | Looks::Index | Looks::Empty | Looks::Unknown => {
+            "this is no transcript of a program known here".to_owned()
+        }
+    }
+}
+
+/// A transcript that was found where a program usually keeps its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usual {
+    /// The program.
+    pub program: Program,
+    /// The folder to import.
+    pub root: PathBuf,
+    /// The transcript.
+    pub transcript: Transcript,
+}
+
+/// What [`discover_usual`] found.
+#[derive(Clone, Debug, Default)]
+pub struct UsualPlaces {
+    /// Every transcript, newest first; those of unknown age come last.
+    pub transcripts: Vec<Usual>,
+    /// What is there and cannot be imported.
+    pub refused: Vec<Refused>,
+}
+
+/// Looks where programs usually keep their sessions under a home folder.
+#[must_use]
+pub fn discover_usual(tree: &dyn SourceTree, home: &Path) -> UsualPlaces {
+    let mut places = UsualPlaces::default();
+    for place in [".openclaw", ".clawdbot", ".moltbot", ".pi/agent/sessions"] {
+        let root = home.join(place);
+        match discover_in(tree, &root) {
+            Ok(found) => {
+                places.refused.extend(found.refused);
+                for source in found.sources {
+                    let (program, root) = (source.program, source.root);
+                    places.transcripts.extend(
+                        source.transcripts.into_iter().map(|transcript| Usual {
+                            program,
+                            root: root.clone(),
+                            transcript,
+                        }),
+                    );
+                }
+            }
+            Err(e) if *e.kind() == ErrorKind::Unsupported => {
+                let path = e.place().path.clone().unwrap_or(root);
+                places.refused.push(Refused { path, reason: e.message().to_owned() });
+            }
+            Err(_) => {}
+        }
+    }
+    places.transcripts.sort_by(|a, b| {
+        let key = |usual: &Usual| std::cmp::Reverse(usual.transcript.modified);
+        key(a).cmp(&key(b)).then_with(|| a.transcript.path.cmp(&b.transcript.path))
+    });
+    places
+}
+
+/// The newest transcripts that fit into a number of bytes together: the first is taken in any case, and the first one
+/// that does not fit ends the selection.
+#[must_use]
+pub fn newest(transcripts: &[Usual], bytes_max: u64) -> &[Usual] {
+    let mut bytes = 0_u64;
+    let fits = |usual: &&Usual| {
+        bytes = bytes.saturating_add(usual.transcript.bytes);
+        bytes <= bytes_max
+    };
+    let count = transcripts.iter().take_while(fits).count().max(1);
+    transcripts.get(..count).unwrap_or(transcripts)
+}
+
+/// What of an I/O error is worth a refusal instead of an end: the thing is simply not there.
+pub(crate) fn absent(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}

@@ -1,0 +1,172 @@
+//! What an import is going to do with a source: sessions by key, each with its parts in order. Nothing of the
+//! transcripts but their first lines is read for it, and nothing of the store.
+
+use std::path::{Path, PathBuf};
+
+use super::fields::Fields;
+use super::pi::{Entry, Kind};
+use super::tree::SourceTree;
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::session::event::{
+    ArchiveReason, Ingress, Members, Provenance, SessionKind, SessionOpened, Source,
+};
+use crate::session::key::SessionKey;
+
+/// A session.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionPlan {
+    /// The key that it is to have.
+    pub(crate) key: SessionKey,
+    pub(crate) opening: Opening,
+    /// Where its first turn comes from, when a spawn caused it.
+    pub(crate) task: Option<Provenance>,
+    /// The door that a user's turns come through when they do not say.
+    pub(crate) door: Ingress,
+    /// Its parts, oldest first.
+    pub(crate) parts: Vec<PartPlan>,
+    /// What the program's index says of it now.
+    pub(crate) index: Option<IndexState>,
+    pub(crate) archived: Option<(ArchiveReason, Timestamp)>,
+    /// The key of the session that spawned it.
+    pub(crate) parent: Option<SessionKey>,
+}
+
+impl SessionPlan {
+    pub(crate) fn label(&self) -> Option<&str> {
+        self.opening.0.label.as_deref()
+    }
+
+    /// When it began, as far as that is known.
+    pub(crate) fn began(&self) -> Option<Timestamp> {
+        self.parts.iter().find_map(|part| part.began)
+    }
+}
+
+/// What `session.opened` says of every part.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening(pub(crate) SessionOpened);
+
+/// A part of a session: one session of the program, in one file, or in several that go on from each other.
+#[derive(Clone, Debug)]
+pub(crate) struct PartPlan {
+    /// The program's own id of it.
+    pub(crate) session_id: String,
+    /// The id in the scope of which its records have theirs.
+    pub(crate) scope: String,
+    /// Its files, in the order in which they are read.
+    pub(crate) files: Vec<FilePlan>,
+    /// When it began, as far as that is known.
+    pub(crate) began: Option<Timestamp>,
+    /// When the part before it was reset, as far as that is known.
+    pub(crate) reset: Option<Timestamp>,
+    /// When it was reset itself.
+    pub(crate) ended: Option<Timestamp>,
+    /// Whether another session has the same transcript, and its usage is counted there.
+    pub(crate) twin: Twin,
+    /// The file of the session that it was forked from.
+    pub(crate) forked_from: Option<PathBuf>,
+}
+
+/// Whether a part is the only one of its transcript.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Twin {
+    /// It is, or it is the first.
+    First,
+    /// Another session has it too.
+    Second,
+}
+
+/// A file of a part.
+#[derive(Clone, Debug)]
+pub(crate) struct FilePlan {
+    pub(crate) path: PathBuf,
+    /// Its name in events and reports.
+    pub(crate) name: String,
+    pub(crate) bytes: u64,
+}
+
+/// What an index says of a session.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexState {
+    pub(crate) at: Option<Timestamp>,
+    pub(crate) set: Members,
+    /// The row, with those of its fields that are not set.
+    pub(crate) source: Source,
+}
+
+/// What the first lines of a transcript tell.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Peek {
+    /// The id in its header.
+    pub(crate) session_id: Option<String>,
+    /// When it began: by its header, else by its first entry.
+    pub(crate) began: Option<Timestamp>,
+    /// The file of the session that it was forked from.
+    pub(crate) forked_from: Option<PathBuf>,
+}
+
+/// How much of a transcript is looked at for its header, in bytes and in lines.
+const PEEK_BYTES: u64 = 256 << 10;
+const PEEK_LINES: usize = 16;
+
+/// Reads the first lines of a transcript.
+pub(crate) fn peek(tree: &dyn SourceTree, path: &Path) -> Result<Peek> {
+    use std::io::Read;
+    let failed = |e| Error::io("the transcript cannot be read", e).path(path);
+    let mut prefix = Vec::new();
+    tree.open(path).map_err(failed)?.take(PEEK_BYTES).read_to_end(&mut prefix).map_err(failed)?;
+    let mut peek = Peek::default();
+    for line in prefix.split(|b| *b == b'\n').take(PEEK_LINES) {
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        let Ok(text) = std::str::from_utf8(line) else { continue };
+        let Some(entry) = Entry::parse(text) else { continue };
+        if entry.kind() == Some(Kind::Session) {
+            return Ok(header(&entry.fields));
+        }
+        peek.began = peek.began.or_else(|| entry.at());
+    }
+    Ok(peek)
+}
+
+fn header(fields: &Fields<'_>) -> Peek {
+    let text = |name: &str| fields.text(name).map(|text| text.into_owned());
+    let forked = text("parentSession").or_else(|| text("branchedFrom"));
+    Peek {
+        session_id: text("id").filter(|id| !id.is_empty()),
+        began: fields.get("timestamp").and_then(super::fields::time),
+        forked_from: forked.map(PathBuf::from),
+    }
+}
+
+impl Opening {
+    /// The opening of a session that its program says nothing more of.
+    pub(crate) fn bare(kind: SessionKind, agent_id: String, program: &str) -> Self {
+        Self(SessionOpened {
+            at: None,
+            session_id: String::new(),
+            kind,
+            agent_id,
+            channel: None,
+            chat_type: None,
+            chat_id: None,
+            account_id: None,
+            thread_id: None,
+            parent_key: None,
+            parent_session_id: None,
+            spawn_depth: 0,
+            sandboxed: None,
+            label: None,
+            display_name: None,
+            origin: None,
+            program: Some(program.to_owned()),
+            source_path: None,
+        })
+    }
+}
+
+/// The name of a file in events: from the root of its source, with `/` between parts.
+pub(crate) fn name_from(root: &Path, path: &Path) -> String {
+    let inside = path.strip_prefix(root).unwrap_or(path);
+    inside.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+}

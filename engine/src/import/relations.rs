@@ -1,0 +1,321 @@
+//! Who sent to whom. Calls of the session tools and the turns that they caused stand in different transcripts; they are
+//! joined by the run's id, the child's key and the provenance of turns, within one source. What stays without its other
+//! side is counted and read as `from -> ?`.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::value::RawValue;
+
+use super::fields::{self, Fields};
+use super::pi::Call;
+use super::report::Unresolved;
+use super::run::{Party, Run, RunEvent};
+use crate::clock::Timestamp;
+use crate::session::event::{Provenance, RunKind, RunStatus};
+use crate::session::key::{AgentId, SessionKey};
+
+/// How many calls wait for their results in one transcript before the oldest are given up.
+const CALLS_MAX: usize = 10_000;
+
+/// The sessions of a source and the runs between them.
+#[derive(Debug)]
+pub(crate) struct Relations {
+    program: String,
+    /// The agent that `main` stands for where nothing else says.
+    agent: AgentId,
+    parties: HashMap<String, Party>,
+    /// The keys in the store.
+    stored: HashSet<String>,
+    labels: HashMap<String, String>,
+    /// The keys that session ids stand for.
+    ids: HashMap<String, String>,
+    runs: BTreeMap<String, Told>,
+    calls: HashMap<String, Waiting>,
+    unresolved: Vec<Unresolved>,
+}
+
+/// A run, and what of it has been told.
+#[derive(Debug)]
+struct Told {
+    run: Run,
+    accepted: bool,
+    announced: bool,
+}
+
+/// A call of a session tool that has no result yet.
+#[derive(Debug)]
+struct Waiting {
+    kind: RunKind,
+    target: Option<String>,
+    label: Option<String>,
+    timeout_seconds: Option<u64>,
+    at: Option<Timestamp>,
+}
+
+/// What the end of an import has to say of a run.
+pub(crate) struct Leftover {
+    /// The stream of the requester and what is still to be told there.
+    pub(crate) requester: Option<(String, Vec<RunEvent>)>,
+    /// The run, and what is told in its own stream.
+    pub(crate) run_id: String,
+    pub(crate) life: [RunEvent; 2],
+}
+
+impl Relations {
+    pub(crate) fn new(program: &str, agent: AgentId) -> Self {
+        Self {
+            program: program.to_owned(),
+            agent,
+            parties: HashMap::new(),
+            stored: HashSet::new(),
+            labels: HashMap::new(),
+            ids: HashMap::new(),
+            runs: BTreeMap::new(),
+            calls: HashMap::new(),
+            unresolved: Vec::new(),
+        }
+    }
+
+    /// Makes a session known: under the key that the source gives it, and what else it may be called by.
+    pub(crate) fn session(&mut self, key: &SessionKey, party: Party, label: Option<&str>) {
+        if let Some(label) = label {
+            self.labels.insert(label.to_owned(), key.to_string());
+        }
+        for (_, session_id) in &party.parts {
+            self.ids.insert(session_id.clone(), key.to_string());
+        }
+        self.stored.insert(party.key.clone());
+        self.parties.insert(key.to_string(), party);
+    }
+
+    /// Makes a run known that the source has a record of.
+    pub(crate) fn run(&mut self, mut run: Run) {
+        let canonical = |key: &String| self.canonical(key);
+        run.requester = run.requester.as_ref().map(canonical);
+        run.target = run.target.as_ref().map(canonical);
+        self.runs.insert(run.id.clone(), Told { run, accepted: false, announced: false });
+    }
+
+    pub(crate) fn run_count(&self) -> u64 {
+        self.runs.len() as u64
+    }
+
+    /// The key in the store of the session that a text names; the text itself where it names none.
+    pub(crate) fn key_of(&self, text: &str) -> String {
+        let key = self.canonical(text);
+        self.parties.get(&key).map_or(key, |party| party.key.clone())
+    }
+
+    fn canonical(&self, text: &str) -> String {
+        SessionKey::parse(text, &self.agent).map_or_else(|_| text.to_owned(), |key| key.to_string())
+    }
+
+    /// The run that a child's first turn belongs to.
+    pub(crate) fn first_run_of(&self, child: &SessionKey) -> Option<&Run> {
+        let runs = self.runs.values().map(|told| &told.run);
+        runs.filter(|run| run.target.as_deref() == Some(child.as_str()))
+            .min_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)))
+    }
+
+    /// A transcript ended: calls that are still open went nowhere that is known.
+    pub(crate) fn transcript_ended(&mut self, from: &SessionKey) {
+        for (_, waiting) in self.calls.drain() {
+            self.unresolved.push(Unresolved {
+                from: Some(from.to_string()),
+                to: None,
+                tool: tool(waiting.kind).to_owned(),
+                named: waiting.target.or(waiting.label),
+            });
+        }
+    }
+
+    /// A session made tool calls.
+    pub(crate) fn called(&mut self, calls: &[Call<'_>], at: Option<Timestamp>) {
+        for call in calls {
+            let kind = match &*call.name {
+                "sessions_spawn" => RunKind::Spawn,
+                "sessions_send" => RunKind::Send,
+                _ => continue,
+            };
+            let arguments = call.arguments.and_then(|value| Fields::parse(value.get()));
+            let text = |name: &str| {
+                Some(arguments.as_ref()?.text(name)?.into_owned()).filter(|text| !text.is_empty())
+            };
+            let seconds =
+                if kind == RunKind::Spawn { "runTimeoutSeconds" } else { "timeoutSeconds" };
+            let seconds = arguments.as_ref().and_then(|a| a.get(seconds)).and_then(fields::count);
+            let waiting = Waiting {
+                kind,
+                target: text("sessionKey"),
+                label: text("label"),
+                timeout_seconds: seconds,
+                at,
+            };
+            if self.calls.len() < CALLS_MAX {
+                self.calls.insert(call.id.clone().into_owned(), waiting);
+            }
+        }
+    }
+
+    /// A tool answered in a session: what is to be told there of the run that it began.
+    pub(crate) fn answered(
+        &mut self,
+        from: &SessionKey,
+        call: &str,
+        content: &str,
+        at: Option<Timestamp>,
+    ) -> Option<RunEvent> {
+        let waiting = self.calls.remove(call)?;
+        let answer = answer_text(content)?;
+        let answer = Fields::parse(&answer)?;
+        let status = answer.text("status").unwrap_or_default().into_owned();
+        let run_id = answer.text("runId").filter(|id| !id.is_empty())?.into_owned();
+        let target = match waiting.kind {
+            RunKind::Spawn => answer.text("childSessionKey").map(|key| self.canonical(&key)),
+            _ => self.target(&waiting, answer.text("sessionKey").as_deref()),
+        };
+        if !self.runs.contains_key(&run_id) {
+            let mut run = Run::new(run_id.clone(), waiting.kind);
+            run.requester = Some(from.to_string());
+            run.target.clone_from(&target);
+            run.created = waiting.at;
+            run.timeout_seconds = waiting.timeout_seconds;
+            run.label.clone_from(&waiting.label);
+            run.detail = answer.text("error").map(|text| text.into_owned());
+            run.status = match (waiting.kind, status.as_str()) {
+                (RunKind::Send, "ok") => Some(RunStatus::Ok),
+                (_, "error" | "forbidden") => Some(RunStatus::Error),
+                _ => None,
+            };
+            run.ended = run.status.and(at);
+            self.run(run);
+        }
+        let party = target.and_then(|key| self.parties.get(&key).cloned());
+        let told = self.runs.get_mut(&run_id)?;
+        if told.run.requester.as_deref() != Some(from.as_str()) || told.accepted {
+            return None;
+        }
+        let party = party?;
+        told.accepted = true;
+        Some(told.run.accepted(&self.program, &party))
+    }
+
+    fn target(&self, waiting: &Waiting, told: Option<&str>) -> Option<String> {
+        let named = waiting.target.as_deref().or(told);
+        let by_label = || self.labels.get(waiting.label.as_deref()?).cloned();
+        let Some(named) = named else { return by_label() };
+        let key = self.canonical(named);
+        if self.parties.contains_key(&key) {
+            return Some(key);
+        }
+        Some(self.ids.get(named).cloned().unwrap_or(key))
+    }
+
+    /// A turn arrived in a session from another one: what is to be told there of the run that it announces.
+    pub(crate) fn arrived(
+        &mut self,
+        to: &SessionKey,
+        provenance: &Provenance,
+        known: impl Fn(&str) -> bool,
+    ) -> Vec<RunEvent> {
+        let tool = provenance.source_tool.clone().unwrap_or_default();
+        let source = provenance.source_session_key.as_deref();
+        if !source.is_some_and(|key| self.has(key) || known(key)) {
+            self.unresolved.push(Unresolved {
+                from: None,
+                to: Some(to.to_string()),
+                tool,
+                named: source.map(str::to_owned),
+            });
+            return Vec::new();
+        }
+        if tool != "subagent_announce" {
+            return Vec::new();
+        }
+        let parties = &self.parties;
+        let key_in_store = |key: &str| parties.get(key).map(|party| party.key.as_str());
+        let announced = self.runs.values_mut().filter(|told| {
+            let child = told.run.target.as_deref();
+            !told.announced
+                && told.run.requester.as_deref() == Some(to.as_str())
+                && child.is_some()
+                && (child == source || child.and_then(key_in_store) == source)
+        });
+        let Some(told) = announced.min_by_key(|told| told.run.ended) else { return Vec::new() };
+        let Some(child) = told.run.target.as_ref().and_then(|key| parties.get(key)) else {
+            return Vec::new();
+        };
+        told.announced = true;
+        told.run.announced(&self.program, child)
+    }
+
+    /// Whether a key is one of the source's sessions, as the source or as the store names it.
+    fn has(&self, key: &str) -> bool {
+        self.parties.contains_key(key) || self.stored.contains(key)
+    }
+
+    /// What is left to be told when all transcripts are read. Runs without a target that is known are not told at all.
+    pub(crate) fn leftovers(&mut self) -> Vec<Leftover> {
+        let mut leftovers = Vec::new();
+        for told in std::mem::take(&mut self.runs).into_values() {
+            let run = told.run;
+            let requester = run.requester.as_ref().and_then(|key| self.parties.get(key));
+            let target = run.target.as_ref().and_then(|key| self.parties.get(key));
+            if requester.is_none() || target.is_none() {
+                self.unresolved.push(Unresolved {
+                    from: requester.map(|party| party.key.clone()).or(run.requester.clone()),
+                    to: target.map(|party| party.key.clone()),
+                    tool: tool(run.kind).to_owned(),
+                    named: run.target.clone(),
+                });
+            }
+            let unknown;
+            let target = match (target, &run.target) {
+                (Some(target), _) => target,
+                (None, Some(key)) => {
+                    let agent = SessionKey::parse(key, &self.agent).ok().and_then(|k| k.agent());
+                    unknown = Party {
+                        key: key.clone(),
+                        parts: Vec::new(),
+                        agent_id: agent.unwrap_or_else(|| self.agent.clone()).to_string(),
+                    };
+                    &unknown
+                }
+                (None, None) => continue,
+            };
+            let mut events = Vec::new();
+            if !told.accepted {
+                events.push(run.accepted(&self.program, target));
+            }
+            if !told.announced {
+                events.extend(run.announced(&self.program, target));
+            }
+            leftovers.push(Leftover {
+                requester: requester.map(|party| (party.key.clone(), events)),
+                life: run.life(&self.program, target, requester),
+                run_id: run.id,
+            });
+        }
+        leftovers
+    }
+
+    /// What was not joined since this was asked last.
+    pub(crate) fn take_unresolved(&mut self) -> Vec<Unresolved> {
+        std::mem::take(&mut self.unresolved)
+    }
+}
+
+/// The tool that begins a run of this kind.
+fn tool(kind: RunKind) -> &'static str {
+    if kind == RunKind::Spawn { "sessions_spawn" } else { "sessions_send" }
+}
+
+/// The text of a tool's answer: a string, or the first block of text.
+fn answer_text(content: &str) -> Option<String> {
+    let content: &RawValue = serde_json::from_str(content).ok()?;
+    if let Some(text) = fields::text(content) {
+        return Some(text.into_owned());
+    }
+    let blocks: Vec<Fields<'_>> = serde_json::from_str(content.get()).ok()?;
+    blocks.iter().find_map(|block| block.text("text")).map(|text| text.into_owned())
+}

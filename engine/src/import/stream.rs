@@ -1,0 +1,215 @@
+//! A session's way into its stream: its parts in order, each from its files, and what its program says of it now.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::damage::DamageClass;
+use super::discover::Source;
+use super::placing::{Placed, opened_id, twin_scope};
+use super::plan::{FilePlan, PartPlan, Twin};
+use super::records::{Flaw, read_records};
+use super::session::{Ongoing, Shared, with_source};
+use super::sniff::{Looks, sniff};
+use super::story::Story;
+use super::transcript::{Hashes, Transcript};
+use super::tree::SourceTree;
+use super::writer::StreamWriter;
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::format::{Payload, hex};
+use crate::session::event::{
+    Event, ImportedRecord, ResetReason, SessionArchived, SessionPatched, SessionReset,
+};
+
+/// The files of a source.
+pub(crate) struct Files<'t> {
+    tree: &'t dyn SourceTree,
+    source: &'t Source,
+}
+
+impl<'t> Files<'t> {
+    pub(crate) fn new(tree: &'t dyn SourceTree, source: &'t Source) -> Self {
+        Self { tree, source }
+    }
+
+    /// The transcript of the source that a header speaks of, by its name: paths in headers are those of the machine
+    /// that wrote them.
+    fn named(&self, path: &Path) -> Option<&'t Path> {
+        let name = path.file_name()?;
+        let transcripts = self.source.transcripts.iter().map(|t| t.path.as_path());
+        transcripts.into_iter().find(|path| path.file_name() == Some(name))
+    }
+}
+
+/// Imports one session, and returns how many turns it has and how many events are new.
+pub(crate) fn import_session(
+    shared: &mut Shared<'_>,
+    files: &Files<'_>,
+    session: &Placed,
+) -> Result<(u64, u64)> {
+    let mut writer = StreamWriter::open(&shared.journal, session.key.stream().clone())?;
+    let stream = shared.known.stream(session.key.stream());
+    let mut previous = stream.and_then(|s| s.parts.last()).map(|(id, _)| id.clone());
+    let (mut turns, mut new) = (0, 0);
+    for part in &session.plan.parts {
+        let mut ongoing = ongoing(shared, session, part, &mut writer, files);
+        let there = ongoing.writer.knows(ongoing.id(ImportedRecord::Id(&part.session_id), ""));
+        if !there && let Some(before) = previous.take() {
+            reset(&mut ongoing, before)?;
+        }
+        read_part(&mut ongoing, files)?;
+        turns += ongoing.turns;
+        new += ongoing.new;
+        previous = Some(part.session_id.clone());
+    }
+    if let Some(part) = session.plan.parts.last() {
+        let mut ongoing = ongoing(shared, session, part, &mut writer, files);
+        close(&mut ongoing)?;
+        new += ongoing.new;
+    }
+    shared.relations.transcript_ended(&session.plan.key);
+    Ok((turns, new))
+}
+
+fn ongoing<'o, 's>(
+    shared: &'o mut Shared<'s>,
+    session: &'o Placed,
+    part: &'o PartPlan,
+    writer: &'o mut StreamWriter,
+    files: &Files<'_>,
+) -> Ongoing<'o, 's> {
+    let twin = twin_scope(part, &session.key);
+    let second = part.twin == Twin::Second
+        || writer.knows(opened_id(shared.program, &twin, &part.session_id));
+    let path = part.files.last().map(|file| file.path.as_path());
+    let path = path.or(files.source.state.is_some().then_some(files.source.root.as_path()));
+    Ongoing {
+        shared,
+        plan: &session.plan,
+        part,
+        key: &session.key,
+        writer,
+        scope: if second { twin } else { part.scope.clone() },
+        twin: if second { Twin::Second } else { Twin::First },
+        source_path: path.map(|path| path.display().to_string()),
+        turns: 0,
+        new: 0,
+    }
+}
+
+/// Says that a part follows the one before it.
+fn reset(ongoing: &mut Ongoing<'_, '_>, previous_session_id: String) -> Result<()> {
+    let at = ongoing.part.reset.or(ongoing.part.began);
+    let event = Event::SessionReset(SessionReset {
+        at,
+        session_id: ongoing.session_id().to_owned(),
+        previous_session_id,
+        reason: ResetReason::Imported,
+        effective_at: at.unwrap_or(Timestamp::EPOCH),
+        rule: None,
+        deferred_by: None,
+    });
+    let id = ongoing.id(ImportedRecord::Id(ongoing.session_id()), "reset");
+    ongoing.put(&event, id)
+}
+
+fn read_part(ongoing: &mut Ongoing<'_, '_>, files: &Files<'_>) -> Result<()> {
+    let parent = ongoing.part.forked_from.as_deref().and_then(|path| files.named(path));
+    let mut story = match parent {
+        Some(parent) => Story::forked(hashes(files.tree, parent)?),
+        None => Story::default(),
+    };
+    let part = ongoing.part;
+    for (at, file) in part.files.iter().enumerate() {
+        read_file(ongoing, files.tree, file, &mut story, at + 1 == part.files.len())?;
+        ongoing.shared.meter.behind += file.bytes;
+        ongoing.progress(0);
+    }
+    let opened = ongoing.id(ImportedRecord::Id(ongoing.session_id()), "");
+    if !ongoing.writer.knows(opened) && ongoing.plan.index.is_some() {
+        // The index knows the session, and there is no record of it.
+        let event = ongoing.opened(None, None)?;
+        ongoing.put_new(event)?;
+    }
+    if part.files.is_empty() {
+        let file = format!("{}.jsonl", part.session_id);
+        let detail = "the index names the session, and its file is not there".into();
+        let class = DamageClass::MissingFile;
+        ongoing.flaw(&file, Flaw { class, offset: 0, bytes: 0, recovered: 0, detail })?;
+    }
+    ongoing.flush()
+}
+
+fn read_file(
+    ongoing: &mut Ongoing<'_, '_>,
+    tree: &dyn SourceTree,
+    file: &FilePlan,
+    story: &mut Story,
+    last: bool,
+) -> Result<()> {
+    let failed = |e| Error::io("the transcript cannot be read", e).path(&file.path);
+    let looks = sniff(tree, &file.path).map_err(failed)?;
+    ongoing.shared.report.counts.transcripts += 1;
+    if !matches!(looks, Looks::Session | Looks::Empty | Looks::Unknown) {
+        let detail = super::discover::refusal(looks).into();
+        let class = DamageClass::WrongFormat;
+        return ongoing
+            .flaw(&file.name, Flaw { class, offset: 0, bytes: file.bytes, recovered: 0, detail });
+    }
+    let reader = tree.open(&file.path).map_err(failed)?;
+    let mut transcript = Transcript { ongoing, story, file: &file.name };
+    let bytes = read_records(reader, &mut transcript)
+        .map_err(|e| if e.place().path.is_none() { e.path(&file.path) } else { e })?;
+    transcript.ongoing.shared.report.counts.bytes += bytes;
+    transcript.end(last, bytes)
+}
+
+fn hashes(tree: &dyn SourceTree, path: &Path) -> Result<HashSet<u64>> {
+    let failed = |e| Error::io("the transcript cannot be read", e).path(path);
+    let mut hashes = Hashes(HashSet::new());
+    read_records(tree.open(path).map_err(failed)?, &mut hashes)?;
+    Ok(hashes.0)
+}
+
+/// Says what the program's index and the names of its files say of the session now.
+fn close(ongoing: &mut Ongoing<'_, '_>) -> Result<()> {
+    if !ongoing.writer.knows(ongoing.id(ImportedRecord::Id(ongoing.session_id()), "")) {
+        return Ok(());
+    }
+    patch(ongoing)?;
+    if let Some((reason, effective_at)) = ongoing.plan.archived {
+        let session_id = ongoing.session_id().to_owned();
+        let at = Some(effective_at);
+        let rule = None;
+        let event =
+            Event::SessionArchived(SessionArchived { at, session_id, reason, effective_at, rule });
+        let id = ongoing.id(ImportedRecord::Id(ongoing.session_id()), "archived");
+        ongoing.put(&event, id)?;
+    }
+    ongoing.flush()
+}
+
+/// Patches the session with what the index says, if it says something else than the last time.
+fn patch(ongoing: &mut Ongoing<'_, '_>) -> Result<()> {
+    let Some(index) = ongoing.plan.index.as_ref() else { return Ok(()) };
+    let set = Payload::of(&index.set)?;
+    let (patches, last) = ongoing.writer.patches_from(&index.source.file);
+    if last.as_deref() == Some(set.as_str()) {
+        ongoing.shared.report.counts.known += 1;
+        return Ok(());
+    }
+    if index.set.0.is_empty() && index.source.rest.is_none() {
+        return Ok(());
+    }
+    let event = Event::SessionPatched(SessionPatched {
+        at: index.at,
+        session_id: ongoing.session_id().to_owned(),
+        set: index.set.clone(),
+    });
+    let key = format!("{patches}:{}", hex(&Sha256::digest(set.as_str())));
+    let id = ongoing.id(ImportedRecord::Id(&key), "index");
+    let event = with_source(ongoing.new_event(&event, id)?, &index.source)?;
+    ongoing.put_new(event)
+}

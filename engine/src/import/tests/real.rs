@@ -1,0 +1,234 @@
+//! Real transcripts, read in place from the folder that `ANNALS_FIXTURES` names.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::*;
+
+/// A folder of real transcripts; says that the test was skipped where there is none.
+fn fixtures(folder: &str) -> Option<PathBuf> {
+    let Some(root) = std::env::var_os("ANNALS_FIXTURES") else {
+        eprintln!("skipped: ANNALS_FIXTURES names no folder of real transcripts");
+        return None;
+    };
+    Some(Path::new(&root).join(folder))
+}
+
+fn imported(folder: &str) -> Option<(World, Report)> {
+    let path = fixtures(folder)?;
+    let world = World::new();
+    let report = world.import(&DiskTree, path.to_str().unwrap());
+    let again = world.import(&DiskTree, path.to_str().unwrap()).totals();
+    assert_eq!((again.new, again.records), (0, report.totals().records));
+    hold_invariants(&world, &path);
+    Some((world, report))
+}
+
+/// What holds for every import: each event of a record names the bytes that it was made from, no two the same bytes of
+/// a file unless they are parts of one record; versions have no gap; a run that is requested has its one end.
+fn hold_invariants(world: &World, root: &Path) {
+    let mut versions: BTreeMap<String, u64> = BTreeMap::new();
+    let mut runs: BTreeMap<String, i32> = BTreeMap::new();
+    for record in world.records() {
+        let version = versions.entry(record.stream.to_string()).or_default();
+        *version += 1;
+        assert_eq!(record.version.0, *version);
+        match record.kind.as_str() {
+            "run.requested" => *runs.entry(record.stream.to_string()).or_default() += 1,
+            "run.finished" => *runs.entry(record.stream.to_string()).or_default() -= 1,
+            _ => {}
+        }
+        let data: Value = serde_json::from_str(record.data.as_str()).unwrap();
+        let source = &data["source"];
+        let Some(file) = source["file"].as_str() else { continue };
+        let bytes = std::fs::read(root.join(file)).unwrap();
+        let start = usize::try_from(source["offset"].as_u64().unwrap()).unwrap();
+        let len = usize::try_from(source["bytes"].as_u64().unwrap()).unwrap();
+        use sha2::Digest;
+        let sha256 = crate::format::hex(&sha2::Sha256::digest(&bytes[start..start + len]));
+        assert_eq!(source["sha256"].as_str(), Some(sha256.as_str()), "{file} at {start}");
+        whole(&data, &bytes[start..start + len], record.kind.as_str());
+    }
+    assert!(runs.values().all(|open| *open == 0), "{runs:?}");
+}
+
+/// Nothing of a turn's record is lost: every value in it is in the event, or in what the event keeps beside.
+fn whole(data: &Value, record: &[u8], kind: &str) {
+    if kind != "turn" {
+        return;
+    }
+    let record: Value = serde_json::from_slice(record).unwrap();
+    let message = record.get("message").unwrap_or(&record);
+    let rest = &data["source"]["rest"];
+    let kept = if record.get("message").is_some() { &rest["message"] } else { rest };
+    for (name, value) in message.as_object().unwrap() {
+        let carried = match name.as_str() {
+            "content" | "summary" => data["content"] == *value,
+            "role" => data["role"] == *value,
+            "model" => data["model"] == *value,
+            "toolCallId" => data["callId"] == *value,
+            "toolName" => data["toolName"] == *value,
+            "isError" => data["isError"] == *value,
+            "id" => data["messageId"] == *value,
+            "timestamp" => !data["at"].is_null(),
+            "provenance" => data["provenance"]["sourceSessionKey"] == value["sourceSessionKey"],
+            "usage" => value.as_object().unwrap().iter().all(|(name, value)| {
+                let tokens = &data["tokens"];
+                match name.as_str() {
+                    "input" => tokens["in"] == *value,
+                    "output" => tokens["out"] == *value,
+                    "cacheRead" | "cacheWrite" => tokens[name] == *value,
+                    name => kept["usage"][name] == *value,
+                }
+            }),
+            _ => false,
+        };
+        assert!(carried || kept[name] == *value, "{name} of {record} is not in {data}");
+    }
+}
+
+/// Goal: a whole state folder comes out as it is described: every whole line is an event once, one torn tail with its
+/// bytes, parent and child linked, the archive an earlier part, the queued message told and not sent.
+#[test]
+fn a_state_folder() {
+    let Some((world, report)) = imported("openclaw-state") else { return };
+    let totals = report.totals();
+    assert_eq!((totals.sessions, totals.transcripts, totals.records), (2, 3, 13));
+    assert_eq!((totals.turns, totals.runs, totals.unresolved, totals.undelivered), (8, 1, 0, 1));
+    let child = "agents/main/sessions/c4e0d7f6-18a2-4b35-8d9c-2a6f1b3e9d02.jsonl";
+    assert_eq!(damages(&report)[1], format!("torn_tail {child} 760+28/0"));
+    let main = world.stream("agent:main:main");
+    assert_eq!(
+        main[1],
+        "reset 0d9c8b7a-6f5e-4d3c-9b2a-1f0e9d8c7b6a > 7b1c9a52-3f0e-4c6d-9a10-5e2f8d4b7c01"
+    );
+    let child = "agent:main:subagent:5f3d2c1b-0a9e-4d8c-b7a6-123456789abc";
+    assert!(main.contains(&format!("spawn.accepted {child}")));
+    assert_eq!(
+        main.iter().filter(|told| told.starts_with("delivery.")).collect::<Vec<_>>(),
+        ["delivery.requested -", "delivery.expired imported",]
+    );
+    let opened = world.records().into_iter().find(|r| r.stream.as_str() == child).unwrap();
+    assert!(opened.data.as_str().contains("\"parentKey\":\"agent:main:main\""));
+    let made_of_lines = |record: &&Record| {
+        let data: Value = serde_json::from_str(record.data.as_str()).unwrap();
+        data["source"]["file"].as_str().is_some_and(|file| file.contains(".jsonl"))
+    };
+    assert_eq!(world.records().iter().filter(made_of_lines).count(), 13, "one event a line");
+}
+
+/// Goal: transcripts without an index are read in the order of their files. Method: two of them, whose parents are the
+/// ids of calls and whose clock goes back once.
+#[test]
+fn transcripts_without_an_index() {
+    let Some((world, report)) = imported("openclaw-redacted") else { return };
+    assert_eq!(
+        (report.totals().sessions, report.totals().records, report.totals().turns),
+        (2, 16, 10)
+    );
+    let source = &report.sources[0];
+    assert_eq!(source.damage_count(DamageClass::OrphanParent), 3);
+    assert_eq!(source.damage_count(DamageClass::ClockBack), 1);
+    let large = world.stream("openclaw:openclaw-stage0-large");
+    assert_eq!(
+        large[3..6],
+        [
+            "x.openclaw.custom",
+            r#"system internal "System context injected before the turn.""#,
+            r#"user external [{"text":"Open /tmp/large and run status","type":"text"}]"#,
+        ]
+    );
+}
+
+/// Goal: a session of format 1 with a thousand lines is read in its order; changes of the thinking level are no turns,
+/// and the empty replies of aborted runs are. Method: its counts.
+#[test]
+fn sessions_of_pi() {
+    let Some((world, report)) = imported("pi") else { return };
+    assert_eq!((report.totals().sessions, report.totals().records), (2, 1_019 + 9));
+    let stream = world.stream("pi:d703a1a9-1b7b-4fb1-b512-c9738b1fe617");
+    let count = |begin: &str| stream.iter().filter(|told| told.starts_with(begin)).count();
+    assert_eq!(count("patched {\"thinkingLevel\""), 103);
+    assert_eq!((count("user"), count("assistant"), count("toolResult")), (88, 453, 373));
+    assert_eq!(stream.iter().filter(|told| *told == "assistant internal []").count(), 14);
+    assert_eq!(stream[2], r#"user external [{"text":"/mode","type":"text"}]"#);
+    let small = world.stream("pi:019e19b4-eb48-746a-aa6b-8dfcfa37954b");
+    assert_eq!(small.iter().filter(|told| told.starts_with("system internal")).count(), 2);
+}
+
+/// Goal: broken lines are told by kind and place, glued records are two. Method: every file of the folder is examined;
+/// none of them is one that can be imported, and each is refused with the name of the program it looks like.
+#[test]
+fn damaged_files() {
+    let Some(folder) = fixtures("damaged") else { return };
+    let check = |file: &str, records: u64, expect: &[&str]| {
+        let path = folder.join(file);
+        let found = examine(&DiskTree, &path).unwrap();
+        let told = |d: &Damage| format!("{} {}+{}/{}", d.class, d.offset, d.bytes, d.recovered);
+        let got: Vec<String> = found.damages.iter().map(told).collect();
+        assert_eq!(
+            (found.records, got),
+            (records, expect.iter().map(|e| (*e).to_owned()).collect()),
+            "{file}"
+        );
+        let refused = discover(&path).unwrap_err();
+        assert_eq!(*refused.kind(), crate::error::ErrorKind::Unsupported, "{refused}");
+    };
+    check("truncated.jsonl", 2, &["torn_tail 450+161/0"]);
+    check("invalid_json.jsonl", 3, &["invalid_json 210+60/0", "invalid_json 509+220/0"]);
+    check("two-objects-one-line.jsonl", 2, &["glued 0+780/2"]);
+    check(
+        "wrong_types.jsonl",
+        7,
+        &[
+            "wrong_type 0+219/1",
+            "wrong_type 220+211/1",
+            "wrong_type 432+224/1",
+            "wrong_type 657+186/1",
+            "wrong_type 844+191/1",
+            "wrong_type 1036+191/1",
+            "wrong_type 1228+190/1",
+        ],
+    );
+    check(
+        "missing_fields.jsonl",
+        7,
+        &[
+            "missing_field 0+181/1",
+            "missing_field 540+194/1",
+            "missing_field 735+151/1",
+            "missing_field 887+199/1",
+            "missing_field 1087+177/1",
+        ],
+    );
+    check(
+        "edge_cases.jsonl",
+        16,
+        &[
+            "missing_field 7181+459/1",
+            "wrong_type 7641+219/1",
+            "missing_field 7641+219/1",
+            "wrong_type 8268+15/0",
+            "missing_field 8284+17/1",
+            "wrong_type 8302+2/0",
+            "wrong_type 8305+3/0",
+            "wrong_type 9179+327/1",
+        ],
+    );
+}
+
+/// Goal: what cannot be imported yet is refused by name, and nothing of it is imported. Method: every such folder.
+#[test]
+fn other_programs() {
+    for (folder, name) in [
+        ("claude", "Claude Code"),
+        ("codex", "Codex"),
+        ("gemini", "Gemini CLI"),
+        ("hermes", "Hermes"),
+    ] {
+        let Some(path) = fixtures(folder) else { return };
+        let error = discover(&path).unwrap_err();
+        assert_eq!(*error.kind(), crate::error::ErrorKind::Unsupported);
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}

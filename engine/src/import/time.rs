@@ -1,0 +1,99 @@
+//! Instants as other programs write them: RFC 3339 text, milliseconds since the epoch, and the stamp in a file's name.
+
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+
+/// Reads an instant in the form of RFC 3339, with or without a fraction, in any zone. Fractions finer than a
+/// microsecond are cut off.
+pub(crate) fn parse_rfc3339(text: &str) -> Option<Timestamp> {
+    let bytes = text.as_bytes();
+    let second = bytes.get(..19)?;
+    let mut rest = text.get(19..)?;
+    let mut line = *b"0000-00-00T00:00:00.000000Z";
+    line.get_mut(..19)?.copy_from_slice(second);
+    if matches!(line.get(10), Some(b't' | b' ')) {
+        *line.get_mut(10)? = b'T';
+    }
+    if let Some(fraction) = rest.strip_prefix('.') {
+        let len = fraction.bytes().position(|b| !b.is_ascii_digit()).unwrap_or(fraction.len());
+        let digits = fraction.as_bytes().get(..len).filter(|digits| !digits.is_empty())?;
+        for (to, from) in line.get_mut(20..26)?.iter_mut().zip(digits) {
+            *to = *from;
+        }
+        rest = fraction.get(len..)?;
+    }
+    let local = Timestamp::from_text(&line)?;
+    if matches!(rest, "Z" | "z") {
+        return Some(local);
+    }
+    let (sign, offset) = rest.split_at_checked(1)?;
+    let (hours, minutes) = offset.split_once(':')?;
+    let two = |part: &str| {
+        let fits = part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
+        fits.then(|| part.parse::<u64>().ok()).flatten()
+    };
+    let offset = Duration::from_secs(two(hours)? * 3_600 + two(minutes)? * 60);
+    match sign {
+        "+" => Some(local.minus(offset)),
+        "-" => Some(local.plus(offset)),
+        _ => None,
+    }
+}
+
+/// Reads the stamp in the name of an archive, in which dashes stand for colons: `2026-03-31T04-00-00.000Z`.
+pub(crate) fn parse_stamp(stamp: &str) -> Option<Timestamp> {
+    let (date, time) = stamp.split_once('T')?;
+    parse_rfc3339(&format!("{date}T{}", time.replace('-', ":")))
+}
+
+/// Reads milliseconds since the epoch as JSON spells them; `None` for what is no such number.
+pub(crate) fn parse_millis(number: &str) -> Option<Timestamp> {
+    let whole = number.split_once('.').map_or(number, |(whole, _)| whole);
+    whole.parse().ok().filter(|millis| *millis > 0).map(Timestamp::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: Option<&str>) {
+        assert_eq!(parse_rfc3339(text).map(|at| at.to_string()).as_deref(), expect, "{text}");
+    }
+
+    /// Goal: every spelling of one instant is that instant. Method: zones, fractions, letters; and what is none.
+    #[test]
+    fn rfc3339() {
+        check("2026-04-01T00:00:00.000Z", Some("2026-04-01T00:00:00.000000Z"));
+        check("2026-02-24T09:00:00Z", Some("2026-02-24T09:00:00.000000Z"));
+        check("2026-02-24 09:00:00.1234567z", Some("2026-02-24T09:00:00.123456Z"));
+        check("2026-02-24T09:00:00.5+01:30", Some("2026-02-24T07:30:00.500000Z"));
+        check("2026-02-24T23:00:00-02:00", Some("2026-02-25T01:00:00.000000Z"));
+        for text in [
+            "",
+            "yesterday",
+            "2026-02-24",
+            "2026-13-24T09:00:00Z",
+            "2026-02-24T09:00:00",
+            "2026-02-24T09:00:00.Z",
+            "2026-02-24T09:00:00+1:00",
+            "2026-02-24T09:00:00 01:00",
+            "2026-02-24T09:00é:00Z",
+        ] {
+            check(text, None);
+        }
+    }
+
+    /// Goal: stamps and milliseconds are read. Method: one of each, and what is none.
+    #[test]
+    fn stamps_and_millis() {
+        let at = parse_rfc3339("2026-03-31T04:00:00Z");
+        assert_eq!(parse_stamp("2026-03-31T04-00-00.000Z"), at);
+        assert_eq!(parse_stamp("2026-03-31T04-00-00Z"), at);
+        assert_eq!(parse_stamp("1737420882"), None);
+        assert_eq!(parse_millis("1774929600000"), at);
+        assert_eq!(parse_millis("1774929600000.5"), at);
+        assert_eq!(parse_millis("-1"), None);
+        assert_eq!(parse_millis("\"1\""), None);
+    }
+}
