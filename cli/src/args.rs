@@ -66,12 +66,14 @@ impl Global {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    Quickstart(commands::quickstart::Args),
     Tail(commands::tail::Args),
     Log(commands::log::Args),
     #[command(subcommand)]
     Session(commands::session::Verb),
     #[command(subcommand)]
     Sessions(commands::sessions::Verb),
+    Import(commands::import::Args),
     Export(commands::export::Args),
     Verify(commands::verify::Args),
     Repair(commands::repair::Args),
@@ -81,9 +83,10 @@ pub(crate) enum Verb {
 
 /// The verbs as the help groups them. A test holds it against [`Verb`].
 const GROUPS: &[(&str, &[&str])] = &[
+    ("First steps", &["quickstart"]),
     ("Watch and ask", &["tail", "log", "stats"]),
     ("Sessions", &["sessions", "session"]),
-    ("Out", &["export"]),
+    ("In and out", &["import", "export"]),
     ("Care", &["verify", "repair"]),
     ("Shell", &["completions"]),
 ];
@@ -92,6 +95,7 @@ const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}\n{before-help}{option
 
 const AFTER: &str = "\
 Examples:
+  annals quickstart                             make a store and fill it with what is there
   annals tail -f                                watch every session as it speaks
   annals tail -f -m                             only what sessions say to each other
   annals log --type spawn,error --since 2h      what was spawned and what failed

@@ -2,7 +2,9 @@
 
 pub(crate) mod completions;
 pub(crate) mod export;
+pub(crate) mod import;
 pub(crate) mod log;
+pub(crate) mod quickstart;
 pub(crate) mod repair;
 pub(crate) mod session;
 pub(crate) mod sessions;
@@ -47,10 +49,12 @@ pub(crate) fn run(args: &[OsString]) -> Exit {
 
 fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
     match &cli.verb {
+        Verb::Quickstart(args) => quickstart::run(args, context),
         Verb::Tail(args) => tail::run(args, context),
         Verb::Log(args) => log::run(args, context),
         Verb::Session(verb) => session::run(verb, context),
         Verb::Sessions(verb) => sessions::run(verb, context),
+        Verb::Import(args) => import::run(args, context),
         Verb::Export(args) => export::run(args, context),
         Verb::Verify(args) => verify::run(args, context),
         Verb::Repair(args) => repair::run(args, context),

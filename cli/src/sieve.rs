@@ -1,6 +1,8 @@
 //! Items of the log on their way to the screen: what is not wanted falls through, what is wanted comes out with what
 //! it says between sessions, and gaps always come out.
 
+use std::collections::VecDeque;
+
 use annals_engine::id::StoreId;
 use annals_engine::session::audit::{Audit, Message};
 use annals_engine::store::{Cursor, Damage, EventStore, Item, Read, Record, View};
@@ -77,6 +79,29 @@ impl Sieve {
     fn learn(&mut self, record: &Record) -> Option<Message> {
         self.wanted.learn(record);
         self.audit.message(record, usize::MAX)
+    }
+
+    /// The last steps of what a view shows, at most so many, the oldest first.
+    ///
+    /// # Errors
+    /// Whatever reading meets.
+    pub(crate) fn last(
+        &mut self,
+        store: &dyn EventStore,
+        view: View,
+        count: usize,
+    ) -> Result<VecDeque<Step>, Failure> {
+        let mut last = VecDeque::new();
+        for item in store.read(self.read(store, view)?)? {
+            last.extend(self.pass(item?, store)?);
+            if last.len() > count {
+                last.pop_front();
+            }
+            if self.over {
+                break;
+            }
+        }
+        Ok(last)
     }
 
     /// Takes the next item of the log.

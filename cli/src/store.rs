@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use annals_engine::engine::{self, Accepted, Engine, Notice, Options, Report};
+use annals_engine::format::STORE_FILE;
+use annals_engine::import::{DiskTree, Node, SourceTree};
 use annals_engine::session::key::AgentId;
 use annals_engine::{Error, ErrorKind};
 use annals_tools::Caller;
@@ -33,6 +35,7 @@ pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
     }
     for name in CHANNEL_SESSIONS {
         if let Some(folder) = set(name).map(PathBuf::from) {
+            refuse_foreign(name, &folder)?;
             return Ok(folder);
         }
     }
@@ -52,6 +55,18 @@ pub(crate) fn open_read_only(global: &Global) -> Result<Engine, Failure> {
     Engine::open_read_only(&folder, options()).map_err(|error| explain(error, &folder))
 }
 
+/// Opens the store for reading when there is one.
+///
+/// # Errors
+/// Whatever opening meets, but not that there is none.
+pub(crate) fn open_read_only_if_there(global: &Global) -> Result<Option<Engine>, Failure> {
+    match Engine::open_read_only(folder(global)?, options()) {
+        Ok(engine) => Ok(Some(engine)),
+        Err(error) if *error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Opens the store for appending, and makes it when there is none.
 ///
 /// # Errors
@@ -65,8 +80,9 @@ pub(crate) fn explain(error: Error, folder: &Path) -> Failure {
     if *error.kind() != ErrorKind::NotFound {
         return error.into();
     }
-    Failure::not_found(format!("there is no store in {}", folder.display()))
-        .hint("`annals session push` makes one with its first turn; --store DIR names another")
+    Failure::not_found(format!("there is no store in {}", folder.display())).hint(
+        "`annals quickstart` makes one, `annals import PATH` fills it; --store DIR names another",
+    )
 }
 
 fn options() -> Options {
@@ -96,6 +112,19 @@ fn sentence(notice: &Notice) -> String {
 
 fn set(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// A folder of JSON files that is no store belongs to the program that the variable was made for: its sessions are to
+/// be imported, not mixed with ours.
+fn refuse_foreign(name: &str, folder: &Path) -> Result<(), Failure> {
+    let Ok(files) = DiskTree.list(folder) else { return Ok(()) };
+    let is_json = |file: &Node| file.path.extension().is_some_and(|ext| ext == "json");
+    if files.iter().any(|file| file.name() == STORE_FILE) || !files.iter().any(is_json) {
+        return Ok(());
+    }
+    let shown = folder.display();
+    Err(Failure::usage(format!("{name} names {shown}, which holds another program's sessions"))
+        .hint(format!("annals import '{shown}' --store DIR; then set {OURS} to that DIR")))
 }
 
 /// Verifies a store, with a bar on a terminal.

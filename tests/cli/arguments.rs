@@ -1,6 +1,6 @@
 //! The command line: exit codes, the form of failures, and which store is meant.
 
-use crate::support::{Home, snapshot};
+use crate::support::{Home, snapshot, write};
 
 /// Goal: what makes no sense is refused with exit code 2 before anything is read, and the message names the option and
 /// what it takes. Method: one bad value for each option, on a store that does not even exist.
@@ -52,7 +52,7 @@ fn no_store_is_not_found() {
     ] {
         let answer = home.fails(args, 3, "not_found");
         let hint = answer["error"]["hint"].as_str().expect("a hint");
-        assert!(hint.contains("annals session push"), "{hint}");
+        assert!(hint.contains("annals quickstart"), "{hint}");
         assert_eq!(home.run(args).code, Some(3), "{args:?}");
     }
     assert_eq!(snapshot(home.path()), [], "nothing was made");
@@ -83,6 +83,29 @@ fn the_store_is_the_one_named_first() {
     assert_eq!(crate::support::Ran::of(command).code, Some(0));
     assert!(home.path().join("flag/store.json").exists());
     assert!(!home.path().join("unused").exists());
+}
+
+/// Goal: the sessions of another program are never mixed with ours. Method: MESSAGE_SESSIONS_DIR names a folder that
+/// holds its files and no store; after a store is there too, it is ours.
+#[test]
+fn a_folder_of_another_program_is_refused() {
+    let home = Home::new();
+    let folder = home.path().join("message-sessions");
+    write(folder.join("cli_default.json"), "{}");
+    let before = snapshot(&folder);
+    for args in [&["session", "push", "cli", "default", "user", "hi"][..], &["log"]] {
+        let mut command = home.command(args);
+        command.env("MESSAGE_SESSIONS_DIR", &folder);
+        let ran = crate::support::Ran::of(command);
+        assert_eq!(ran.code, Some(2), "{ran:#?}");
+        assert!(ran.stderr.contains("annals import"), "{ran:#?}");
+    }
+    assert_eq!(snapshot(&folder), before);
+    home.push("cli", "default", "hi");
+    write(home.store().join("notes.json"), "{}");
+    let mut command = home.command(&["log"]);
+    command.env("MESSAGE_SESSIONS_DIR", home.store());
+    assert_eq!(crate::support::Ran::of(command).code, Some(0));
 }
 
 /// Goal: JSON is one object for an answer and one a line for a stream. Method: every verb that answers, on a small

@@ -16,9 +16,19 @@ fn help_is_as_written_down() {
             .assert_eq(&text);
     };
     check("annals", &["--help"]);
-    for verb in
-        ["tail", "log", "stats", "sessions", "session", "export", "verify", "repair", "completions"]
-    {
+    for verb in [
+        "quickstart",
+        "tail",
+        "log",
+        "stats",
+        "sessions",
+        "session",
+        "import",
+        "export",
+        "verify",
+        "repair",
+        "completions",
+    ] {
         check(verb, &[verb, "--help"]);
     }
     check("session-push", &["session", "push", "--help"]);
@@ -33,7 +43,7 @@ fn no_arguments() {
     let home = Home::new();
     let ran = home.run(&[]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
-    assert!(ran.stderr.contains("annals tail -f"), "{ran:#?}");
+    assert!(ran.stderr.contains("annals quickstart"), "{ran:#?}");
     assert_eq!(home.ok(&["--version"]), format!("annals {}\n", env!("CARGO_PKG_VERSION")));
 }
 

@@ -1,7 +1,7 @@
 //! A home of one's own for each test, and the program run in it.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -175,6 +175,17 @@ pub(crate) fn on_terminal(mut command: Command, columns: u16) -> (Option<i32>, S
     let (master, slave) = terminal(columns);
     let child = command.stdout(slave).spawn().expect("the program starts");
     drop(command);
+    end_on(master, child)
+}
+
+/// Runs the program with all three streams on a terminal on which somebody has typed ahead.
+pub(crate) fn typing(mut command: Command, typed: &str) -> (Option<i32>, String) {
+    let (mut master, slave) = terminal(100);
+    let again = || slave.try_clone().expect("the same terminal");
+    command.stdin(again()).stderr(again());
+    let child = command.stdout(slave).spawn().expect("the program starts");
+    drop(command);
+    master.write_all(typed.as_bytes()).expect("typed");
     end_on(master, child)
 }
 

@@ -1,7 +1,7 @@
 //! `sessions`: which sessions there are, and what was said in them: the tools of the agents, with flags.
 
 mod history;
-mod list;
+pub(crate) mod list;
 
 use annals_engine::projection::Folded;
 use annals_engine::session::index::Sessions;

@@ -95,7 +95,8 @@ const COLUMNS: [Column; 6] = [
     Column::shrinking("MODEL", 8).rank(2),
 ];
 
-fn table(reply: &ListReply, out: &mut Output) -> Result<(), Failure> {
+/// The rows for eyes.
+pub(crate) fn table(reply: &ListReply, out: &mut Output) -> Result<(), Failure> {
     let rows: Vec<Vec<Cell>> = reply.sessions.iter().map(|listed| row(listed, out)).collect();
     if rows.is_empty() {
         say("no session fits");

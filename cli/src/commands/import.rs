@@ -1,0 +1,171 @@
+//! `import`: other programs' transcripts into the log. The source is only read, and a second run adds what is new.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use annals_engine::Engine;
+use annals_engine::clock::SystemClock;
+use annals_engine::import::{
+    Counts, Discovery, DiskTree, Mode, Options, Report, SourceReport, SourceTree, discover, import,
+};
+use serde::Serialize;
+
+use crate::args::Global;
+use crate::commands::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::progress::Progress;
+use crate::output::table::dress;
+use crate::output::text::{bytes, count, grouped, one_line};
+use crate::output::{Format, Output};
+use crate::store;
+
+/// How many damages are told one by one for eyes; JSON has more.
+const DAMAGES_SHOWN: usize = 20;
+
+/// Bring in transcripts of other programs
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A PATH is a file or a folder: what is in it is found out by looking at it. Sources are only read. A
+second run adds what is new and nothing twice, so an import that was stopped is simply repeated.
+
+Examples:
+  annals import ~/.openclaw
+  annals import --dry-run ~/.pi/agent/sessions
+  annals import backup.jsonl --json | jq .totals")]
+pub(crate) struct Args {
+    /// Files or folders
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Look and report, and append nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Fail with exit code 6 when a source is damaged
+    #[arg(long)]
+    strict: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
+    context.out.only("import", &[Format::Table, Format::Json])?;
+    let found: Vec<Discovery> =
+        args.paths.iter().map(|path| Ok(discover(path)?)).collect::<Result<_, Failure>>()?;
+    let mode = if args.dry_run { Mode::DryRun } else { Mode::Append };
+    let engine = open(&context.global, mode)?;
+    let options = Options { mode, only: None };
+    let mut report = Report { dry_run: args.dry_run, ..Report::default() };
+    for discovery in &found {
+        add(&mut report, bring_in(&engine, &DiskTree, discovery, &options)?);
+    }
+    if context.out.format == Format::Json {
+        context.out.object(&Answer { ok: true, totals: report.totals(), report: &report })?;
+    } else {
+        show(&report, &mut context.out)?;
+    }
+    let damaged = args.strict && report.totals().damages > 0;
+    Ok(if damaged { Exit::Damage } else { Exit::Ok })
+}
+
+/// The store to import into; a dry run makes none.
+fn open(global: &Global, mode: Mode) -> Result<Engine, Failure> {
+    if mode == Mode::Append {
+        return store::open(global);
+    }
+    let existing = store::open_read_only_if_there(global)?;
+    Ok(existing.unwrap_or_else(|| Engine::in_memory(Arc::new(SystemClock))))
+}
+
+/// Imports what was found, with a bar on a terminal.
+///
+/// # Errors
+/// Whatever reading the source and appending to the store meet.
+pub(crate) fn bring_in(
+    engine: &Engine,
+    tree: &dyn SourceTree,
+    found: &Discovery,
+    options: &Options,
+) -> Result<Report, Failure> {
+    let bar = Progress::bytes("importing");
+    let mut progress = |at: annals_engine::import::Progress| bar.at(at.bytes_done, at.bytes_total);
+    Ok(import(engine.store(), engine.clock(), tree, found, options, &mut progress)?)
+}
+
+/// Adds a report to another.
+pub(crate) fn add(report: &mut Report, more: Report) {
+    report.sources.extend(more.sources);
+    report.refused.extend(more.refused);
+    report.unknown.extend(more.unknown);
+}
+
+/// A report as an object.
+#[derive(Serialize)]
+struct Answer<'a> {
+    ok: bool,
+    totals: Counts,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+/// A report for eyes.
+pub(crate) fn show(report: &Report, out: &mut Output) -> Result<(), Failure> {
+    for source in &report.sources {
+        show_source(source, report.dry_run, out)?;
+    }
+    for skipped in &report.refused {
+        let text = format!("not imported: {}: {}", skipped.path, one_line(&skipped.reason));
+        out.line(&dress(&text, out.paint.warning()))?;
+    }
+    if !report.unknown.is_empty() {
+        let files = count(number(report.unknown.len()), "file");
+        out.line(&format!("passed over: {files} of no program known here"))?;
+    }
+    Ok(())
+}
+
+fn show_source(source: &SourceReport, dry_run: bool, out: &mut Output) -> Result<(), Failure> {
+    let counts = &source.counts;
+    let SourceReport { program, path, .. } = source;
+    out.line(&dress(&format!("{program}  {path}"), out.paint.title()))?;
+    out.line(&format!(
+        "  read      {}, {}, {}",
+        count(counts.transcripts, "transcript"),
+        count(counts.records, "record"),
+        bytes(counts.bytes)
+    ))?;
+    let would = if dry_run { "would add" } else { "added    " };
+    out.line(&format!(
+        "  {would} {} ({} known before)",
+        count(counts.new, "event"),
+        grouped(counts.known)
+    ))?;
+    out.line(&format!(
+        "  sessions  {}, {}, {}",
+        grouped(counts.sessions),
+        count(counts.turns, "turn"),
+        count(counts.runs, "run")
+    ))?;
+    if counts.unresolved > 0 {
+        out.line(&format!("  unjoined  {}", count(counts.unresolved, "message")))?;
+    }
+    if counts.undelivered > 0 {
+        let messages = count(counts.undelivered, "message");
+        out.line(&format!("  waiting   {messages} to be delivered: reported, never sent"))?;
+    }
+    show_damages(source, out)
+}
+
+fn show_damages(source: &SourceReport, out: &mut Output) -> Result<(), Failure> {
+    for damage in source.damages.iter().take(DAMAGES_SHOWN) {
+        let class = dress(damage.class.code(), out.paint.warning());
+        let place =
+            format!("{} offset {}, {}", damage.file, damage.offset, count(damage.bytes, "byte"));
+        out.line(&format!("  {class}  {place}: {}", one_line(&damage.detail)))?;
+    }
+    let more = source.counts.damages.saturating_sub(number(DAMAGES_SHOWN));
+    if more > 0 {
+        out.line(&format!("  {} more damages: --json tells them", grouped(more)))?;
+    }
+    Ok(())
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,138 @@
+//! `import`: other programs' transcripts.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::{Home, lines_of, snapshot, write};
+
+const SESSIONS: &str = "agents/main/sessions";
+
+/// A state folder of OpenClaw with a group chat and a child that it spawned, whose transcript ends in half a line.
+pub(crate) fn openclaw(folder: &Path) {
+    let index = r#"{
+        "agent:main:telegram:group:-100": {"sessionId": "11111111-1111-4111-8111-111111111111", "updatedAt": 1775001660000, "chatType": "group", "channel": "telegram", "displayName": "Family"},
+        "agent:main:subagent:22222222-2222-4222-8222-222222222222": {"sessionId": "33333333-3333-4333-8333-333333333333", "updatedAt": 1775001650000, "spawnedBy": "agent:main:telegram:group:-100", "spawnDepth": 1, "label": "counter"}
+    }"#;
+    let parent = [
+        r#"{"type":"session","version":3,"id":"11111111-1111-4111-8111-111111111111","timestamp":"2026-04-01T00:00:00.000Z","cwd":"/srv"}"#,
+        r#"{"type":"message","id":"aaaa0001","parentId":null,"timestamp":"2026-04-01T00:00:01.000Z","message":{"role":"user","content":"how many words are in notes.txt?","timestamp":1775001601000}}"#,
+        r#"{"type":"message","id":"aaaa0002","parentId":"aaaa0001","timestamp":"2026-04-01T00:00:02.000Z","message":{"role":"assistant","content":[{"type":"toolCall","id":"call_1","name":"sessions_spawn","arguments":{"task":"count","label":"counter"}}],"model":"tiny-1","usage":{"input":10,"output":2},"timestamp":1775001602000}}"#,
+        r#"{"type":"message","id":"aaaa0003","parentId":"aaaa0002","timestamp":"2026-04-01T00:00:03.000Z","message":{"role":"toolResult","toolCallId":"call_1","toolName":"sessions_spawn","content":[{"type":"text","text":"{\"status\":\"accepted\",\"childSessionKey\":\"agent:main:subagent:22222222-2222-4222-8222-222222222222\",\"runId\":\"run-1\"}"}],"isError":false,"timestamp":1775001603000}}"#,
+        "",
+    ];
+    let child = [
+        r#"{"type":"session","version":3,"id":"33333333-3333-4333-8333-333333333333","timestamp":"2026-04-01T00:00:03.000Z","cwd":"/srv"}"#,
+        r#"{"type":"message","id":"bbbb0001","parentId":null,"timestamp":"2026-04-01T00:00:03.500Z","message":{"role":"user","content":"count","timestamp":1775001603500}}"#,
+        r#"{"type":"message","id":"bbbb0002","parentId":"bbbb0001","timestamp":"2026-04-01T00:00:09.000Z","message":{"role":"assistant","content":"412 words","model":"tiny-1","timestamp":1775001609000}}"#,
+        r#"{"type":"message","id":"bbbb0003","parentId":"bb"#,
+    ];
+    let sessions = folder.join(SESSIONS);
+    write(sessions.join("sessions.json"), index);
+    write(sessions.join("11111111-1111-4111-8111-111111111111.jsonl"), parent.join("\n"));
+    write(sessions.join("33333333-3333-4333-8333-333333333333.jsonl"), child.join("\n"));
+}
+
+fn source(home: &Home) -> PathBuf {
+    let folder = home.path().join("backup");
+    openclaw(&folder);
+    folder
+}
+
+/// Goal: every whole record is an event once; damage is told with its place; parent and child are joined; the source
+/// is untouched; a second run adds nothing. Method: a small state folder, imported twice.
+#[test]
+fn imports_once() {
+    let home = Home::new();
+    let folder = source(&home);
+    let before = snapshot(&folder);
+    let report = home.json(&["import", "backup", "--json"]);
+    assert_eq!((&report["ok"], &report["dryRun"]), (&true.into(), &false.into()));
+    let totals = &report["totals"];
+    assert_eq!((totals["sessions"].as_u64(), totals["transcripts"].as_u64()), (Some(2), Some(2)));
+    assert!(totals["new"].as_u64() > Some(5), "{report}");
+    let torn = &report["sources"][0]["damages"][0];
+    assert_eq!(torn["class"], "torn_tail", "{report}");
+    assert_eq!(torn["bytes"], 48, "{report}");
+    let turns = home.json_lines(&["export", "--type", "turn"]);
+    assert_eq!(turns.len(), 5);
+    let messages = home.json_lines(&["tail", "-m", "--json", "--type", "turn"]);
+    let message = &messages[0]["message"];
+    assert_eq!(message["from"], "agent:main:telegram:group:-100", "{message}");
+    assert_eq!(message["to"], "agent:main:subagent:22222222-2222-4222-8222-222222222222");
+    assert_eq!(snapshot(&folder), before);
+
+    let events = home.ok(&["export", "-o", "raw"]);
+    let again = home.json(&["import", "backup", "--json"]);
+    assert_eq!(again["totals"]["new"], 0, "{again}");
+    assert_eq!(again["totals"]["known"], totals["new"]);
+    assert_eq!(home.ok(&["export", "-o", "raw"]), events);
+    assert!(home.ok(&["import", "backup"]).contains("torn_tail"));
+    assert_eq!(home.run(&["import", "backup", "--strict"]).code, Some(6));
+}
+
+/// Goal: a dry run says the same and writes nothing, also where there is no store yet. Method: dry run, import, dry
+/// run.
+#[test]
+fn dry_runs_write_nothing() {
+    let home = Home::new();
+    source(&home);
+    let before = snapshot(home.path());
+    let dry = home.json(&["import", "--dry-run", "backup", "--json"]);
+    assert_eq!(snapshot(home.path()), before);
+    let wet = home.json(&["import", "backup", "--json"]);
+    assert_eq!((&dry["dryRun"], &dry["totals"]), (&true.into(), &wet["totals"]));
+    let before = snapshot(home.path());
+    let dry = home.json(&["import", "--dry-run", "backup", "--json"]);
+    assert_eq!(dry["totals"]["new"], 0);
+    assert_eq!(snapshot(home.path()), before);
+}
+
+/// Goal: what cannot be imported is a clear failure, and nothing is half imported. Method: nothing there, nothing
+/// known, and one bad path beside a good one.
+#[test]
+fn what_cannot_be_imported() {
+    let home = Home::new();
+    source(&home);
+    write(home.path().join("letter.txt"), "Dear all,\n");
+    home.fails(&["import", "nowhere"], 3, "not_found");
+    home.fails(&["import", "letter.txt"], 2, "invalid_input");
+    home.fails(&["import", "backup", "nowhere"], 3, "not_found");
+    home.fails(&["import"], 2, "usage");
+    assert!(!home.store().exists());
+}
+
+/// Goal: imported history is asked like any other, by its own time. Method: filters of kind, agent, time and text.
+#[test]
+fn imported_history_is_queried() {
+    let home = Home::new();
+    source(&home);
+    home.ok(&["import", "backup"]);
+    let count =
+        |args: &[&str]| home.json_lines(&[&["log", "-o", "jsonl", "-n0"][..], args].concat()).len();
+    assert_eq!(count(&["--kind", "group", "--type", "turn"]), 3);
+    assert_eq!(count(&["--type", "turn", "--until", "2026-04-01T00:00:02Z"]), 2);
+    assert_eq!(count(&["--type", "turn", "-g", "412 words"]), 1);
+    let text = home.ok(&["sessions", "history", "3333"]);
+    assert!(text.contains("412 words"), "{text}");
+    let list = home.ok(&["sessions", "list"]);
+    assert!(list.contains("Family") && list.contains("counter"), "{list}");
+}
+
+/// Goal: real transcripts come through with every whole line, and twice changes nothing. Method: the folder that
+/// `ANNALS_FIXTURES` names.
+#[test]
+fn real_transcripts() {
+    let Some(fixtures) = std::env::var_os("ANNALS_FIXTURES").map(PathBuf::from) else {
+        eprintln!("skipped: ANNALS_FIXTURES names no folder of transcripts");
+        return;
+    };
+    let home = Home::new();
+    for name in ["openclaw-state", "pi"] {
+        let path = fixtures.join(name).display().to_string();
+        let report = home.json(&["import", &path, "--json"]);
+        assert!(report["totals"]["turns"].as_u64() > Some(0), "{report}");
+        assert_eq!(home.json(&["import", &path, "--json"])["totals"]["new"], 0);
+    }
+    home.ok(&["verify", "--strict"]);
+    assert!(!lines_of(&home.ok(&["tail", "-m", "--json"])).is_empty());
+    assert!(home.ok(&["sessions", "list", "-n0"]).lines().count() > 2);
+}
