@@ -150,8 +150,7 @@ impl Writer {
             let mut side = locked(&self.append);
             self.write_group(&mut side, &mut jobs, Attempt::First);
         }
-        drop(lead);
-        self.acknowledge(&mut jobs);
+        self.acknowledge(&mut jobs, lead);
         let mut own = None;
         for job in jobs {
             let answer = job.outcome.map_or_else(|| Err(unplanned()), |p| p.map(|p| p.appended));
@@ -344,13 +343,16 @@ impl Writer {
         Ok(())
     }
 
-    /// Syncs for the jobs that want it. A job whose lines were cut is appended again.
-    fn acknowledge(&self, jobs: &mut Vec<Job<'_>>) {
+    /// Syncs for the jobs that want it. A job whose lines were cut is appended again. The lead is given on when the
+    /// sync can begin: while it runs one group is written behind it, and all who come meanwhile wait for the next, so
+    /// that a slow disk makes groups big instead of many.
+    fn acknowledge(&self, jobs: &mut Vec<Job<'_>>, lead: Lead<'_>) {
+        let mut lead = Some(lead);
         for _ in 0..ATTEMPTS {
             let Some(last) = jobs.iter().filter_map(Job::to_sync).max_by_key(|end| end.seq) else {
                 return;
             };
-            match self.sync_through(&last) {
+            match self.sync_through(&last, &mut lead) {
                 Ok(Ack::Durable) => return,
                 Ok(Ack::Again) => {
                     let mut again: Vec<Job<'_>> = Vec::new();
@@ -371,9 +373,10 @@ impl Writer {
     }
 
     /// Makes lines durable that were written by this process and end at `mine`.
-    fn sync_through(&self, mine: &End) -> Result<Ack> {
+    fn sync_through(&self, mine: &End, lead: &mut Option<Lead<'_>>) -> Result<Ack> {
         {
             let mut side = locked(&self.sync);
+            drop(lead.take());
             let held = side.lock.acquire()?;
             let answer = self.try_sync(&side, mine)?;
             drop(held);
