@@ -6,7 +6,7 @@ mod event_type;
 mod names;
 
 use annals_engine::session::event::SessionKind;
-use annals_engine::store::{EventStore, Filter, Record};
+use annals_engine::store::{EventStore, Filter, NamePattern, Record};
 use clap::builder::PossibleValuesParser;
 use regex::Regex;
 
@@ -18,6 +18,21 @@ use crate::when::{self, Bound};
 use belonging::Belonging;
 use event_type::Types;
 use names::Name;
+
+/// The types that tell about events that come later: whose they are, and who speaks to whom in them.
+pub(crate) const ORIGINS: [&str; 3] = ["session.opened", "run.requested", "spawn.accepted"];
+
+/// How the streams of runs begin.
+const RUNS: &str = "run:";
+
+/// How far a query reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Over what is there.
+    Past,
+    /// Over what is to come.
+    Future,
+}
 
 /// The shortest beginning of an id that stands for the id.
 const PREFIX_LEAST: usize = 4;
@@ -141,9 +156,21 @@ impl Wanted {
         names::resolve(&mut self.sessions, events)
     }
 
-    /// What the store can look for by itself. Everything wanted fits it, and everything that tells about it.
-    pub(crate) fn narrowed(&self) -> Filter {
-        Filter { streams: Vec::new(), types: self.types.narrowed() }
+    /// What the store can look for by itself. Everything wanted fits it, and of what is to come also everything that
+    /// tells about it; of the past that is known already.
+    pub(crate) fn narrowed(&self, reach: Reach) -> Filter {
+        let mut types = self.types.narrowed();
+        if reach == Reach::Future {
+            if !types.is_empty() {
+                types.extend(ORIGINS.map(|name| NamePattern::Exact(name.to_owned())));
+            }
+            return Filter { streams: Vec::new(), types };
+        }
+        let mut streams: Vec<NamePattern> = self.sessions.iter().map(Name::narrowed).collect();
+        if self.sessions.iter().any(|name| self.belonging.any_run_of(|key| name.is(key))) {
+            streams.push(NamePattern::Prefix(RUNS.to_owned()));
+        }
+        Filter { streams, types }
     }
 
     /// Learns what a record says about the records to come.
@@ -204,11 +231,6 @@ impl Wanted {
         let fits = |glob: Option<&Glob>, key: &str| glob.is_none_or(|glob| glob.matches(key));
         fits(self.from.as_ref(), &message.from) && fits(self.to.as_ref(), &message.to)
     }
-}
-
-/// What tells about events that come later: whose they are, and who speaks to whom in them.
-pub(crate) fn origins() -> Filter {
-    Filter { streams: Vec::new(), types: event_type::origins() }
 }
 
 fn has_flow(record: &Record, beginning: &str) -> bool {

@@ -3,13 +3,19 @@
 
 use std::collections::VecDeque;
 
+use annals_engine::format::control;
 use annals_engine::id::StoreId;
 use annals_engine::session::audit::{Audit, Message};
-use annals_engine::store::{Cursor, Damage, EventStore, Item, Read, Record, View};
+use annals_engine::store::{
+    Cursor, Damage, EventStore, Filter, Item, NamePattern, Read, Record, View,
+};
 
 use crate::exit::Failure;
-use crate::filter::{self, Wanted};
+use crate::filter::{ORIGINS, Reach, Wanted};
 use crate::shown::{Apart, Shown};
+
+/// How much further back each try of [`Sieve::last`] goes than the one before, in segments.
+const FURTHER: usize = 4;
 
 /// What comes out.
 pub(crate) enum Step {
@@ -34,9 +40,15 @@ pub(crate) struct Sieve {
     wanted: Wanted,
     messages_only: bool,
     audit: Audit,
-    /// Where reading is, or would be if nothing came.
+    store: StoreId,
+    /// Behind the last event that passed by.
     pub(crate) cursor: Option<Cursor>,
-    pub(crate) store: StoreId,
+    /// Behind the last event that can no longer be taken back.
+    pub(crate) sure: Option<Cursor>,
+    /// The events between the two.
+    unsure: VecDeque<Cursor>,
+    /// The gap that passed by last.
+    gap: Option<Box<Damage>>,
     /// Whether nothing more can be wanted.
     pub(crate) over: bool,
 }
@@ -49,39 +61,56 @@ impl Sieve {
         after: Option<Cursor>,
         store: StoreId,
     ) -> Self {
-        Self { wanted, messages_only, audit: Audit::default(), cursor: after, store, over: false }
+        Self {
+            wanted,
+            messages_only,
+            audit: Audit::default(),
+            store,
+            cursor: after,
+            sure: after,
+            unsure: VecDeque::new(),
+            gap: None,
+            over: false,
+        }
     }
 
-    /// Begins again after a cursor, having seen nothing.
-    pub(crate) fn restart(&mut self, after: Option<Cursor>) {
+    /// Whether something that has passed by could still be taken back.
+    pub(crate) fn is_unsure(&self) -> bool {
+        !self.unsure.is_empty()
+    }
+
+    /// Begins again after a cursor. What was learned stays: it is about the past, or comes again.
+    pub(crate) fn begin(&mut self, after: Option<Cursor>) {
         self.cursor = after;
-        self.audit = Audit::default();
+        self.sure = after;
+        self.unsure.clear();
+        self.gap = None;
+        self.over = false;
     }
 
-    /// Learns what the log says up to the cursor about what comes behind it, and gives what to read from there.
+    /// Learns what the log says about whose events are and who speaks to whom in them, wherever it says so.
     ///
     /// # Errors
-    /// `HistoryChanged` when the cursor is not of this history; whatever reading meets.
-    pub(crate) fn read(&mut self, store: &dyn EventStore, view: View) -> Result<Read, Failure> {
-        let read = Read::after(self.cursor).view(view).filter(self.wanted.narrowed());
-        let Some(after) = self.cursor else { return Ok(read) };
-        drop(store.read(read.clone())?);
-        for item in store.read(Read::default().filter(filter::origins()))? {
-            match item? {
-                Item::Record(record) if record.seq > after.seq() => break,
-                Item::Record(record) => drop(self.learn(&record)),
-                Item::Gap(_) => {}
+    /// Whatever reading meets.
+    pub(crate) fn learn_all(&mut self, store: &dyn EventStore) -> Result<(), Failure> {
+        for kind in ORIGINS {
+            let types = vec![NamePattern::Exact(kind.to_owned())];
+            let filter = Filter { streams: Vec::new(), types };
+            for item in store.read(Read::default().filter(filter))? {
+                if let Item::Record(record) = item? {
+                    self.learn(&record);
+                }
             }
         }
-        Ok(read)
+        Ok(())
     }
 
-    fn learn(&mut self, record: &Record) -> Option<Message> {
-        self.wanted.learn(record);
-        self.audit.message(record, usize::MAX)
+    /// What to read so that everything wanted passes by.
+    pub(crate) fn read(&self, view: View, reach: Reach) -> Read {
+        Read::after(self.cursor).view(view).filter(self.wanted.narrowed(reach))
     }
 
-    /// The last steps of what a view shows, at most so many, the oldest first.
+    /// The last steps of what a view shows, at most so many, the oldest first. Afterwards the cursor stands at the end.
     ///
     /// # Errors
     /// Whatever reading meets.
@@ -91,8 +120,28 @@ impl Sieve {
         view: View,
         count: usize,
     ) -> Result<VecDeque<Step>, Failure> {
+        self.learn_all(store)?;
+        let marks = landmarks(store, view)?;
+        let mut back = 1;
+        loop {
+            let start = marks.len().checked_sub(back).and_then(|i| marks.get(i)).copied();
+            self.begin(start);
+            let last = self.last_from_here(store, view, count)?;
+            if start.is_none() || last.len() >= count {
+                return Ok(last);
+            }
+            back *= FURTHER;
+        }
+    }
+
+    fn last_from_here(
+        &mut self,
+        store: &dyn EventStore,
+        view: View,
+        count: usize,
+    ) -> Result<VecDeque<Step>, Failure> {
         let mut last = VecDeque::new();
-        for item in store.read(self.read(store, view)?)? {
+        for item in store.read(self.read(view, Reach::Past))? {
             last.extend(self.pass(item?, store)?);
             if last.len() > count {
                 last.pop_front();
@@ -115,10 +164,10 @@ impl Sieve {
     ) -> Result<Option<Step>, Failure> {
         let record = match item {
             Item::Record(record) => record,
-            Item::Gap(damage) => return Ok(Some(Step::Gap(damage))),
+            Item::Gap(damage) => return Ok(self.pass_gap(damage)),
         };
         let message = self.learn(&record);
-        self.cursor = Some(record.cursor(self.store));
+        self.passed(&record);
         self.over |= self.wanted.is_over(&record);
         let told = !self.messages_only || message.is_some();
         if !told || !self.wanted.may_keep(&record) {
@@ -127,4 +176,44 @@ impl Sieve {
         let shown = Shown::new(record, message, store)?;
         Ok(self.wanted.keeps(&shown).then_some(Step::Event(Box::new(shown))))
     }
+
+    /// A gap at the end of the log stands behind every cursor there, and comes again when reading goes on.
+    fn pass_gap(&mut self, damage: Box<Damage>) -> Option<Step> {
+        if self.gap.as_ref() == Some(&damage) {
+            return None;
+        }
+        self.gap = Some(damage.clone());
+        Some(Step::Gap(damage))
+    }
+
+    fn passed(&mut self, record: &Record) {
+        let cursor = record.cursor(self.store);
+        self.cursor = Some(cursor);
+        self.unsure.push_back(cursor);
+        while let Some(cursor) = self.unsure.pop_front_if(|c| c.seq() <= record.durable) {
+            self.sure = Some(cursor);
+        }
+    }
+
+    fn learn(&mut self, record: &Record) -> Option<Message> {
+        self.wanted.learn(record);
+        self.audit.message(record, usize::MAX)
+    }
+}
+
+/// Places from which one can read on without having read what lies before, oldest first: the first line of each
+/// segment. A store that has no segments has none.
+fn landmarks(store: &dyn EventStore, view: View) -> Result<Vec<Cursor>, Failure> {
+    let filter = Filter {
+        streams: vec![NamePattern::Exact(control::STREAM.to_owned())],
+        types: vec![NamePattern::Exact(control::OPENED.to_owned())],
+    };
+    let id = store.id();
+    let mut marks = Vec::new();
+    for item in store.read(Read::default().view(view).filter(filter))? {
+        if let Item::Record(record) = item? {
+            marks.push(record.cursor(id));
+        }
+    }
+    Ok(marks)
 }

@@ -1,8 +1,9 @@
 //! What `tail` and `log` show: filters, pages, messages between sessions.
 
+use annals_engine::engine::Options;
 use serde_json::Value;
 
-use crate::support::{Home, append};
+use crate::support::{Home, append, append_all};
 
 const MAIN: &str = "agent:main:main";
 const CHILD: &str = "agent:main:subagent:0a1b2c3d-0000-7000-8000-000000000001";
@@ -255,6 +256,33 @@ fn the_end() {
     assert_eq!(types(&last), ["send.refused", "policy.changed", "x.acme.tick"]);
     assert_eq!(home.json_lines(&["tail", "-n", "500", "--json"]).len(), 11);
     assert_eq!(home.ok(&["tail", "-n", "0"]), "");
+}
+
+/// Goal: the end of a log is the same wherever reading begins to look for it. Method: a log of many small segments;
+/// every length of its end, with and without filters, against the whole.
+#[test]
+fn the_end_of_many_segments() {
+    let home = Home::new();
+    let options = Options { segment_bytes: 4_096, ..Options::default() };
+    let turn =
+        |n: u32| format!("{{'sessionId':'s','role':'user','from':'external','content':'{n}'}}");
+    for stream in ["telegram:7", "cli:default", "telegram:7"] {
+        append_all(&home.store(), options.clone(), stream, "turn", (0..60).map(turn));
+    }
+    let segments = std::fs::read_dir(home.store().join("log")).expect("a folder").count();
+    assert!(segments > 10, "{segments}");
+    for filter in
+        [&[][..], &["--session", "cli:default"], &["-g", "^5$"], &["--type", "log.opened"]]
+    {
+        let all = home.json_lines(&[&["log", "-n0", "-o", "jsonl"][..], filter].concat());
+        assert!(!all.is_empty());
+        for count in [1, 2, 3, 7, 59, 60, 61, 179, 180, 1_000] {
+            let count_text = count.to_string();
+            let end =
+                home.json_lines(&[&["tail", "--json", "-n", &count_text][..], filter].concat());
+            assert_eq!(end, all[all.len().saturating_sub(count)..], "{count} {filter:?}");
+        }
+    }
 }
 
 /// Goal: `raw` is the log byte for byte, `csv` is a table that a spreadsheet reads. Method: compare with the file;

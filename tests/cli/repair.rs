@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use annals_engine::engine::Options;
+
 use crate::support::{Home, append_all, snapshot, write};
 
 fn segment(home: &Home) -> PathBuf {
@@ -120,7 +122,7 @@ fn one_bad_line_among_thousands() {
             "{{'sessionId':'s','role':'user','from':'external','content':'turn number {n} of many'}}"
         )
     };
-    append_all(&home.store(), "telegram:7", "turn", (1..=7_000).map(turn));
+    append_all(&home.store(), Options::default(), "telegram:7", "turn", (1..=7_000).map(turn));
     flip(&home, "turn number 3100 of many");
     let events = home.json_lines(&["log", "-n0", "-o", "jsonl", "--session", "telegram:7"]);
     assert_eq!(events.len(), 7_000);

@@ -218,17 +218,18 @@ fn end_on(mut master: fs::File, mut child: Child) -> (Option<i32>, String) {
 
 /// Appends an event to a store as a program that uses the library would. Single quotes in `data` stand for double ones.
 pub(crate) fn append(store: &Path, stream: &str, kind: &str, data: &str) {
-    append_all(store, stream, kind, std::iter::once(data.to_owned()));
+    append_all(store, Options::default(), stream, kind, std::iter::once(data.to_owned()));
 }
 
 /// Appends many events of one type to one stream, one by one; the last brings all of them to stable storage.
 pub(crate) fn append_all(
     store: &Path,
+    options: Options,
     stream: &str,
     kind: &str,
     payloads: impl Iterator<Item = String>,
 ) {
-    let engine = Engine::open(store, Options::default()).expect("a store");
+    let engine = Engine::open(store, options).expect("a store");
     let event = |data: String| NewEvent {
         id: EventId::new(SystemClock.now()),
         stream: StreamName::new(stream).expect("a stream"),

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
-use crate::filter::FilterArgs;
+use crate::filter::{FilterArgs, Reach};
 use crate::output::text::count;
 use crate::output::{Format, Output, say};
 use crate::shown::gap::{self, DamageWire};
@@ -53,7 +53,8 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let events = engine.store();
     wanted.resolve(events)?;
     let mut sieve = Sieve::new(wanted, false, args.after, events.id());
-    let read = sieve.read(events, View::Durable)?;
+    sieve.learn_all(events)?;
+    let read = sieve.read(View::Durable, Reach::Past);
     let mut gaps = 0;
     for item in events.read(read)? {
         if let Some(step) = sieve.pass(item?, events)? {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
-use crate::filter::FilterArgs;
+use crate::filter::{FilterArgs, Reach};
 use crate::output::text::{count, grouped};
 use crate::output::{Format, Output, say};
 use crate::shown::gap::GapLine;
@@ -52,7 +52,8 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let events = engine.store();
     wanted.resolve(events)?;
     let mut sieve = Sieve::new(wanted, args.messages, args.after, events.id());
-    let read = sieve.read(events, View::Durable)?;
+    sieve.learn_all(events)?;
+    let read = sieve.read(View::Durable, Reach::Past);
     let mut page = Page::new(args.limit, Printer::new(out, events.id(), out.time_style()));
     for item in events.read(read)? {
         if let Some(step) = sieve.pass(item?, events)? {

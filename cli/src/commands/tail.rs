@@ -1,13 +1,11 @@
 //! `tail`: the end of the log, and with `-f` what comes after it, as it comes.
 
-use std::collections::VecDeque;
-
-use annals_engine::store::{Cursor, EventStore, Followed, Item, Read, View};
+use annals_engine::store::{Cursor, EventStore, Followed, Item, View};
 use annals_engine::{Error, ErrorKind};
 
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
-use crate::filter::FilterArgs;
+use crate::filter::{FilterArgs, Reach};
 use crate::output::time::TimeStyle;
 use crate::output::{Format, Output, say};
 use crate::shown::print::Printer;
@@ -56,21 +54,16 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let mut tail = Tail {
         printer: Printer::new(&context.out, events.id(), time_style(args, &context.out)),
         sieve: Sieve::new(wanted, args.messages, args.after, events.id()),
-        last: VecDeque::new(),
-        keep: if args.after.is_some() { None } else { Some(args.lines) },
+        view,
         gaps: 0,
-        sure: args.after,
-        unsure: VecDeque::new(),
     };
-    let read = tail.sieve.read(events, view)?;
+    match args.after {
+        None => tail.last(events, args.lines, &mut context.out)?,
+        Some(_) => tail.rest(events, &mut context.out)?,
+    }
     if args.follow {
         signal::end_when_unread()?;
-        tail.follow(events, read, &mut context.out)?;
-    } else {
-        for item in events.read(read)? {
-            tail.take(item?, events, &mut context.out)?;
-        }
-        tail.print_last(&mut context.out)?;
+        tail.follow(events, &mut context.out)?;
     }
     Ok(if args.strict && tail.gaps > 0 { Exit::Damage } else { Exit::Ok })
 }
@@ -87,64 +80,72 @@ fn time_style(args: &Args, out: &Output) -> TimeStyle {
 struct Tail {
     sieve: Sieve,
     printer: Printer,
-    /// The last steps so far, while it is not known which are the last.
-    last: VecDeque<Step>,
-    /// How many of them to keep; `None` when every step is printed as it comes.
-    keep: Option<usize>,
+    view: View,
     gaps: u64,
-    /// Up to here the log can no longer change.
-    sure: Option<Cursor>,
-    /// What was read beyond it.
-    unsure: VecDeque<Cursor>,
 }
 
 impl Tail {
-    fn follow(
+    /// The last steps of what is there.
+    fn last(
         &mut self,
         events: &dyn EventStore,
-        mut read: Read,
+        count: usize,
         out: &mut Output,
     ) -> Result<(), Failure> {
-        loop {
-            match self.follow_history(events, read, out)? {
-                None => return Ok(()),
-                Some(changed) if self.unsure.is_empty() => return Err(changed.into()),
-                Some(_) => {
-                    self.print_last(out)?;
-                    out.flush()?;
-                    let after = self.sure.map(|cursor| cursor.seq()).unwrap_or_default();
-                    say(&format!(
-                        "what was shown after #{after} was not yet durable and was taken back; going on from there"
-                    ));
-                    self.unsure.clear();
-                    self.sieve.restart(self.sure);
-                    read = self.sieve.read(events, View::Written)?;
-                }
+        let steps = self.sieve.last(events, self.view, count)?;
+        steps.into_iter().try_for_each(|step| self.print(&step, out))
+    }
+
+    /// All that is there behind the cursor.
+    fn rest(&mut self, events: &dyn EventStore, out: &mut Output) -> Result<(), Failure> {
+        self.sieve.learn_all(events)?;
+        for item in events.read(self.sieve.read(self.view, Reach::Past))? {
+            self.take(item?, events, out)?;
+            if self.sieve.over {
+                break;
             }
         }
+        Ok(())
+    }
+
+    /// All that comes, until nothing more can be wanted.
+    fn follow(&mut self, events: &dyn EventStore, out: &mut Output) -> Result<(), Failure> {
+        out.flush()?;
+        while let Some(changed) = self.follow_history(events, out)? {
+            if !self.sieve.is_unsure() {
+                return Err(changed.into());
+            }
+            out.flush()?;
+            let after = self.sieve.sure.map(|cursor| cursor.seq()).unwrap_or_default();
+            say(&format!(
+                "what was shown after #{after} was not yet durable and was taken back; going on from there"
+            ));
+            self.sieve.begin(self.sieve.sure);
+        }
+        Ok(())
     }
 
     /// Follows one history to its end: `None` when nothing more is wanted, the error when the history changed.
     fn follow_history(
         &mut self,
         events: &dyn EventStore,
-        read: Read,
         out: &mut Output,
     ) -> Result<Option<Error>, Failure> {
-        let mut follower = events.follow(read)?;
+        let changed = |error: &Error| *error.kind() == ErrorKind::HistoryChanged;
+        let mut follower = match events.follow(self.sieve.read(self.view, Reach::Future)) {
+            Ok(follower) => follower,
+            Err(error) if changed(&error) => return Ok(Some(error)),
+            Err(error) => return Err(error.into()),
+        };
         while !self.sieve.over {
             match follower.next(None) {
                 Ok(Followed::Item(item)) => self.take(item, events, out)?,
-                Ok(Followed::CaughtUp(_)) => {
-                    self.print_last(out)?;
-                    out.flush()?;
-                }
+                Ok(Followed::CaughtUp(_)) => out.flush()?,
                 Ok(Followed::Quiet) => {}
-                Err(error) if *error.kind() == ErrorKind::HistoryChanged => return Ok(Some(error)),
+                Err(error) if changed(&error) => return Ok(Some(error)),
                 Err(error) => return Err(error.into()),
             }
         }
-        self.print_last(out)?;
         Ok(None)
     }
 
@@ -154,27 +155,14 @@ impl Tail {
         events: &dyn EventStore,
         out: &mut Output,
     ) -> Result<(), Failure> {
-        if let Item::Record(record) = &item {
-            self.unsure.push_back(record.cursor(self.sieve.store));
-            while let Some(cursor) = self.unsure.pop_front_if(|c| c.seq() <= record.durable) {
-                self.sure = Some(cursor);
-            }
+        match self.sieve.pass(item, events)? {
+            Some(step) => self.print(&step, out),
+            None => Ok(()),
         }
-        let Some(step) = self.sieve.pass(item, events)? else { return Ok(()) };
-        self.gaps += u64::from(step.misses_something());
-        let Some(keep) = self.keep else { return self.printer.print(out, &step) };
-        self.last.push_back(step);
-        if self.last.len() > keep {
-            self.last.pop_front();
-        }
-        Ok(())
     }
 
-    fn print_last(&mut self, out: &mut Output) -> Result<(), Failure> {
-        self.keep = None;
-        while let Some(step) = self.last.pop_front() {
-            self.printer.print(out, &step)?;
-        }
-        Ok(())
+    fn print(&mut self, step: &Step, out: &mut Output) -> Result<(), Failure> {
+        self.gaps += u64::from(step.misses_something());
+        self.printer.print(out, step)
     }
 }

@@ -38,6 +38,11 @@ impl Belonging {
         self.runs.get(stream).map_or(stream, String::as_str)
     }
 
+    /// Whether a run works on a session whose key is one of these.
+    pub(super) fn any_run_of(&self, is: impl Fn(&str) -> bool) -> bool {
+        self.runs.values().any(|key| is(key))
+    }
+
     pub(super) fn kind_of(&self, key: &str) -> Option<SessionKind> {
         self.sessions.get(key).map(|(kind, _)| *kind)
     }

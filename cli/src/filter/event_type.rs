@@ -25,9 +25,6 @@ const CONTROL: [&str; 6] = [
 /// Of these, what tells nothing to somebody who did not ask for it.
 const HOUSEKEEPING: [&str; 3] = [control::OPENED, control::SEALED, control::MARK];
 
-/// What tells the ends of messages that come later; it is always read.
-const ORIGINS: [&str; 3] = ["session.opened", "run.requested", "spawn.accepted"];
-
 /// The types that are wanted.
 pub(super) struct Types {
     /// Any of these; none means all.
@@ -58,11 +55,7 @@ impl Types {
             TypeWanted::WentWrong => None,
         };
         let named: Option<Vec<_>> = self.any.iter().map(narrowed).collect();
-        let mut named = named.unwrap_or_default();
-        if !named.is_empty() {
-            named.extend(origins());
-        }
-        named
+        named.unwrap_or_default()
     }
 
     /// Whether an event of this type can be wanted.
@@ -93,11 +86,6 @@ impl TypeWanted {
             Self::WentWrong => true,
         }
     }
-}
-
-/// The types that tell about events that come later.
-pub(super) fn origins() -> Vec<NamePattern> {
-    ORIGINS.map(exact).to_vec()
 }
 
 fn exact(name: &str) -> NamePattern {
@@ -149,7 +137,6 @@ mod tests {
             types
                 .narrowed()
                 .iter()
-                .filter(|pattern| !ORIGINS.iter().any(|name| **pattern == exact(name)))
                 .map(|pattern| match pattern {
                     NamePattern::Exact(name) => format!("={name}"),
                     NamePattern::Prefix(prefix) => format!("^{prefix}"),

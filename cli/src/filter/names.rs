@@ -4,7 +4,7 @@ use annals_engine::id::{StreamName, Version};
 use annals_engine::projection::Folded;
 use annals_engine::session::index::Sessions;
 use annals_engine::session::key::SessionKey;
-use annals_engine::store::{EventStore, View};
+use annals_engine::store::{EventStore, NamePattern, View};
 
 use super::pattern;
 use crate::exit::Failure;
@@ -23,6 +23,14 @@ impl Name {
     pub(super) fn check(text: &str) -> Result<Self, Failure> {
         let glob = pattern("--session", text)?;
         Ok(if glob::is_glob(text) { Self::Pattern(glob) } else { Self::One(text.to_owned()) })
+    }
+
+    /// What the store can look for.
+    pub(super) fn narrowed(&self) -> NamePattern {
+        match self {
+            Self::Pattern(glob) => glob.narrowed().clone(),
+            Self::One(key) => NamePattern::Exact(key.clone()),
+        }
     }
 
     pub(super) fn is(&self, key: &str) -> bool {
