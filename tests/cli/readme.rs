@@ -1,0 +1,70 @@
+//! The README says nothing that does not run: every line of its shell blocks is run by a shell in a home of its own.
+#![expect(clippy::unwrap_used, reason = "a shell that cannot be started fails the test")]
+#![expect(clippy::disallowed_methods, reason = "the commands of the README are run")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+/// Where the project is.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// Commands that run this very test.
+const NOT_FROM_HERE: [&str; 1] = ["cargo test --workspace"];
+
+/// Takes the shell blocks in their order, with the built program in place of `cargo run`, and runs them one after the
+/// other in one home with a small transcript to import. Each must succeed and say something.
+#[test]
+fn every_command_runs() {
+    let home = tempfile::tempdir().unwrap();
+    let bin = home.path().join("bin");
+    let transcripts = home.path().join(".openclaw/agents/main/sessions");
+    fs::create_dir_all(&bin).unwrap();
+    fs::create_dir_all(&transcripts).unwrap();
+    symlink(env!("CARGO_BIN_EXE_annals"), bin.join("annals")).unwrap();
+    symlink(Path::new(ROOT).join("tests"), home.path().join("tests")).unwrap();
+    fs::write(transcripts.join("0b1f6a52-5d0e-4a57-9a55-0f1f6f1f6f01.jsonl"), TRANSCRIPT).unwrap();
+
+    let commands = commands(&fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap());
+    assert!(commands.len() > 8, "{commands:?}");
+    for command in commands {
+        if NOT_FROM_HERE.contains(&command.as_str()) {
+            continue;
+        }
+        let Some(said) = run(&command, home.path(), &bin) else { continue };
+        let quiet = command.contains(" > ");
+        assert!(quiet || !said.is_empty(), "{command} says nothing");
+    }
+    let exported = fs::read_to_string(home.path().join("ferry.jsonl")).unwrap();
+    assert!(exported.contains("When does the ferry leave?"), "{exported}");
+}
+
+/// What the command says; `None` where there is no Python for it.
+fn run(command: &str, home: &Path, bin: &Path) -> Option<String> {
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell.args(["-euc", command]).current_dir(home).env_clear().env("HOME", home).env("PATH", path);
+    let output = shell.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (said, complained) = (text(&output.stdout), text(&output.stderr));
+    if command.starts_with("python3") && output.status.code() == Some(127) {
+        eprintln!("skipped: there is no python3 for {command}");
+        return None;
+    }
+    assert!(output.status.success(), "{command}\n{said}{complained}");
+    Some(said + &complained)
+}
+
+/// The lines of the blocks marked `sh`.
+fn commands(readme: &str) -> Vec<String> {
+    let blocks = readme.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let lines = blocks.flat_map(str::lines).filter(|line| !line.is_empty());
+    lines.map(|line| line.replace("cargo run --release -- ", "annals ")).collect()
+}
+
+/// A session of two turns, as OpenClaw writes one.
+const TRANSCRIPT: &str = r#"{"type":"session","version":3,"id":"0b1f6a52-5d0e-4a57-9a55-0f1f6f1f6f01","timestamp":"2026-03-14T09:26:53.000Z","cwd":"/home/ana"}
+{"type":"message","id":"5a3d6c1e","parentId":null,"timestamp":"2026-03-14T09:26:53.589Z","message":{"role":"user","content":"list the piers"}}
+{"type":"message","id":"5a3d6c1f","parentId":"5a3d6c1e","timestamp":"2026-03-14T09:26:55.000Z","message":{"role":"assistant","model":"m","content":[{"type":"text","text":"1, 2 and 3"}]}}
+"#;
