@@ -20,8 +20,8 @@ const STUCK_AFTER: Duration = Duration::from_secs(60);
 pub(super) enum Status {
     /// It has no thread of its own: its calls are made at once.
     Free,
-    /// It has no turn to wait for: it computes.
-    Running,
+    /// It computes; so many calls it may make before it waits for its turn again.
+    Running(usize),
     /// It waits for its turn to make a call.
     Waiting(Box<Waiting>),
     /// It was killed, and unwinds or has unwound.
@@ -56,7 +56,7 @@ impl SimDisk {
     /// # Panics
     /// When the process panics.
     pub fn spawn(&self, name: &str, body: impl FnOnce(Arc<View>) + Send + 'static) -> Pid {
-        let pid = self.shared.add_process(name, Status::Running);
+        let pid = self.shared.add_process(name, Status::Running(0));
         let shared = self.shared.clone();
         let run = move || {
             let view = Arc::new(View::new(shared.clone(), pid));
@@ -82,12 +82,21 @@ impl SimDisk {
     /// # Panics
     /// When the process panics.
     pub fn step(&self, pid: Pid) -> Stop {
+        self.run(pid, 1)
+    }
+
+    /// Lets a process make the call that it waits for and the next ones, `calls` in all, and run to the one after; or
+    /// until it is blocked or has ended.
+    ///
+    /// # Panics
+    /// When the process panics.
+    pub fn run(&self, pid: Pid, calls: usize) -> Stop {
         let mut state = self.shared.lock();
         match state.stop_of(pid) {
             Stop::Reached => {}
             stop => return stop,
         }
-        state.process(pid).status = Status::Running;
+        state.process(pid).status = Status::Running(calls.saturating_sub(1));
         state.process(pid).wake.notify_one();
         self.shared.wait_for_call(state, pid).stop_of(pid)
     }
@@ -230,10 +239,14 @@ impl Shared {
         waiting: Waiting,
     ) -> (MutexGuard<'a, State>, Option<Waiting>) {
         let pid = waiting.call.process;
-        match state.process(pid).status {
+        match state.processes[pid.0].status {
             Status::Free => return (state, Some(waiting)),
             Status::Dead | Status::Ended(_) => return (state, None),
-            Status::Running | Status::Waiting(_) => {}
+            Status::Running(calls) if calls > 0 && !state.would_block(&waiting) => {
+                state.process(pid).status = Status::Running(calls - 1);
+                return (state, Some(waiting));
+            }
+            Status::Running(_) | Status::Waiting(_) => {}
         }
         let wake = state.process(pid).wake.clone();
         state.process(pid).status = Status::Waiting(Box::new(waiting.clone()));
@@ -251,7 +264,7 @@ impl Shared {
         mut state: MutexGuard<'a, State>,
         pid: Pid,
     ) -> MutexGuard<'a, State> {
-        while matches!(state.process(pid).status, Status::Running) {
+        while matches!(state.process(pid).status, Status::Running(_)) {
             let (next, waited) = self
                 .driver
                 .wait_timeout(state, STUCK_AFTER)
@@ -275,14 +288,17 @@ impl Shared {
 impl State {
     fn stop_of(&self, pid: Pid) -> Stop {
         match &self.processes[pid.0].status {
-            Status::Waiting(waiting) => match (&waiting.call.op, waiting.open) {
-                (Op::Lock, Some(id)) if self.kernel.lock_is_taken(id) => {
-                    Stop::Blocked(self.kernel.holder_by_open(id).unwrap_or(pid))
-                }
-                _ => Stop::Reached,
-            },
-            Status::Free | Status::Running => Stop::Reached,
+            Status::Waiting(waiting) if self.would_block(waiting) => {
+                let holder = waiting.open.and_then(|id| self.kernel.holder_by_open(id));
+                Stop::Blocked(holder.unwrap_or(pid))
+            }
+            Status::Free | Status::Running(_) | Status::Waiting(_) => Stop::Reached,
             Status::Dead | Status::Ended(_) => Stop::Ended,
         }
+    }
+
+    /// Whether the call waits for a lock that somebody holds.
+    fn would_block(&self, waiting: &Waiting) -> bool {
+        waiting.call.op == Op::Lock && waiting.open.is_some_and(|id| self.kernel.lock_is_taken(id))
     }
 }

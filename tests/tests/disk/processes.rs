@@ -42,6 +42,22 @@ fn a_seed_decides_the_order() {
     assert!((0..10).any(|seed| three_writers(seed).0 != bytes));
 }
 
+/// A turn may be of several calls; it ends before a call that would wait.
+#[test]
+fn turns_of_several_calls() {
+    let disk = SimDisk::new(1);
+    let [a, b] = [b'a', b'b']
+        .map(|letter| disk.spawn("writer", move |view| append_under_lock(&view, letter, 2)));
+    assert_eq!(disk.run(a, 4), Stop::Reached);
+    assert_eq!(disk.calls(), 4);
+    assert!(disk.call_waiting(a).is_some_and(|call| call.writes("f")));
+    assert_eq!(disk.run(b, 100), Stop::Blocked(a));
+    assert_eq!(disk.calls(), 6);
+    assert_eq!(disk.run(a, 100), Stop::Ended);
+    assert_eq!(disk.run(b, 100), Stop::Ended);
+    assert_eq!(disk.look(|kernel| kernel.bytes("f").unwrap().to_vec()), b"aabb");
+}
+
 /// Without the lock the same writers do overwrite each other: the interleaving is real.
 #[test]
 fn races_are_found() {

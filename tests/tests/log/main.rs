@@ -2,6 +2,7 @@
 //! from a seed, and a failure prints it.
 #![expect(clippy::unwrap_used, reason = "a test that is set up wrongly is to stop")]
 
+mod counter;
 mod crashes;
 mod damage;
 mod explore;
