@@ -27,8 +27,10 @@ impl Writer {
         let (built, in_parts) = {
             let mut side = locked(&self.append);
             let end = side.tail.end;
+            let sealed = side.tail.sealed;
             let known = side.tail.known_mut();
-            if known.recent_bytes(&end) >= self.view.options.index_bytes {
+            // A sealed segment is closed as a whole when its successor is made.
+            if !sealed && known.recent_bytes(&end) >= self.view.options.index_bytes {
                 known.close(&end, false);
             }
             (known.built(), known.in_parts())

@@ -137,6 +137,11 @@ impl Known {
         self.parts.borrow().last().is_some_and(|part| part.stretch().broken)
     }
 
+    /// Whether the last stretch that was taken over ends with its segment's seal.
+    pub(super) fn last_is_sealed(&self) -> bool {
+        self.parts.borrow().last().is_some_and(|part| part.stretch().sealed)
+    }
+
     /// The stretches that are built and have no file yet.
     pub(super) fn built(&mut self) -> Vec<Arc<(Stretch, Builder)>> {
         self.unwritten = false;
@@ -268,10 +273,13 @@ impl Known {
         Ok(found)
     }
 
-    /// The end of the last part of the active segment that lies below an offset: what is before it was verified once.
+    /// The end of the last part of the active segment that lies below an offset: what is before it was verified once. A
+    /// part that ends with the seal is passed over, since what stands behind a seal is judged by the seal.
     pub(super) fn checkpoint(&self, segment: Seq, below: u64) -> Option<(u64, Seq, Crc)> {
         let parts = self.parts.borrow();
-        let fits = |stretch: &&Stretch| stretch.segment == segment && stretch.end <= below;
+        let fits = |stretch: &&Stretch| {
+            stretch.segment == segment && stretch.end <= below && !stretch.sealed
+        };
         let found = parts.iter().map(Part::stretch).rfind(fits)?;
         Some((found.end, found.last, found.last_crc))
     }

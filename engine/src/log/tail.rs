@@ -216,7 +216,7 @@ impl Tail {
             let crc = (!self.known.last_is_broken()).then_some(end.crc);
             self.after = Link { seq: end.seq, crc };
             self.known.begin(segment, end.offset, self.after);
-            self.sealed = next.is_some();
+            self.sealed = self.known.last_is_sealed();
         }
     }
 

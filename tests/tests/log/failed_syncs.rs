@@ -118,6 +118,34 @@ fn a_second_failure_stops_the_store_until_it_is_opened_again() {
     }
 }
 
+/// A segment is sealed and the next one cannot be made, which the append that filled it does not notice. With indexes of
+/// all of it on the disk, the next process still sees the seal, makes the successor, and appends there.
+#[test]
+fn a_roll_that_stopped_half_way_is_finished() {
+    let m = Machine::new(1).rolling_at(6_000);
+    m.disk.rule(Rule::new(
+        |call| call.syncs("log/00000000000000000009"),
+        Effect::Sync(SyncFault::all()[0]),
+    ));
+    let client = m.open().unwrap();
+    for n in 0..6 {
+        client.append(vec![event("s1", &n.to_string(), 900)]).unwrap();
+    }
+    drop(client);
+    m.disk.clear_rules();
+    assert_eq!(
+        m.disk.look(annals_tests::history::segments).len(),
+        1,
+        "the next segment was not made"
+    );
+    for text in ["next", "and next"] {
+        let client = m.open().unwrap();
+        client.append(vec![event("s1", text, 5)]).unwrap();
+        assert_eq!(m.check(&client.log, None, &[]), Wrong::new());
+    }
+    assert_eq!(m.disk.look(annals_tests::history::segments).len(), 2);
+}
+
 /// A sync fails once more while the first failure is being settled by another process than the one that saw it.
 #[test]
 fn the_settler_is_another_process() {
