@@ -118,6 +118,9 @@ fn a_text_too_big_for_a_line() {
         assert_eq!(events[0]["data"]["content"].as_str(), Some(text.as_str()), "{args:?}");
     }
     assert!(home.ok(&["log", "-g", "Zeile größer"]).contains("größer als eine Zeile"));
+    let history = ["sessions", "history", "cli:default"];
+    let page = home.json(&[&history[..], &["--json"]].concat());
+    assert_eq!(page["messages"][0]["content"].as_str(), Some(text.as_str()));
 
     let mut blobs = crate::support::snapshot(&home.store().join("blobs"));
     blobs.retain(|(path, _)| path.is_file());
@@ -128,4 +131,9 @@ fn a_text_too_big_for_a_line() {
     assert_eq!(home.run(&["export", "--strict"]).code, Some(6));
     assert_eq!(home.run(&["verify"]).code, Some(6));
     assert!(home.ok(&["tail"]).contains("user"));
+    let page = home.json(&[&history[..], &["--json"]].concat());
+    let message = &page["messages"][0];
+    assert_eq!((page["damaged"].as_bool(), message["content"].is_null()), (Some(true), true));
+    assert!(message["lostBytes"].as_u64() > Some(2_000_000), "{message}");
+    assert!(home.ok(&history).contains("of content are lost"));
 }

@@ -4,7 +4,6 @@
 use serde::Serialize;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::BlobRef;
 use crate::id::{EventId, StreamName, Version};
 use crate::store::{EventStore, Item, Record};
 
@@ -86,7 +85,7 @@ pub struct Message {
     pub id: EventId,
     /// Whose it is.
     pub role: Role,
-    /// What was said, verbatim; `null` where it lies in a payload file.
+    /// What was said, verbatim; `null` where that is lost.
     pub content: Option<Json>,
     /// When, in milliseconds since 1970.
     pub timestamp: i64,
@@ -102,9 +101,9 @@ pub struct Message {
     /// The silent token that it consists of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent: Option<String>,
-    /// The payload file that holds the content.
-    #[serde(skip)]
-    pub blob: Option<BlobRef>,
+    /// How many bytes of content lay apart and are lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_bytes: Option<u64>,
     #[serde(skip)]
     message_id: Option<String>,
     #[serde(skip)]
@@ -224,14 +223,31 @@ impl Backwards<'_> {
                     continue;
                 }
             };
-            match Event::of(&record) {
-                Ok(Event::Turn(turn)) if self.scope.shows(&turn) => {
-                    join(&mut messages, [Message::of(&record, turn)]);
-                }
-                _ => {}
+            if let Some(message) = self.message(&record)? {
+                join(&mut messages, [message]);
             }
         }
         Ok(messages)
+    }
+
+    /// The message that a record is, with the content that lies apart from its line.
+    fn message(&mut self, record: &Record) -> Result<Option<Message>> {
+        let Ok(Event::Turn(mut turn)) = Event::of(record) else { return Ok(None) };
+        if !self.scope.shows(&turn) {
+            return Ok(None);
+        }
+        let mut lost_bytes = None;
+        if let Some(blob) = record.blob {
+            match self.store.payload(record) {
+                Ok(whole) => turn.content = whole.read::<Turn>()?.content,
+                Err(error) if *error.kind() == ErrorKind::Corrupt => {
+                    self.damaged = true;
+                    lost_bytes = Some(blob.bytes);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(Message { lost_bytes, ..Message::of(record, turn) }))
     }
 }
 
@@ -257,7 +273,7 @@ impl Message {
             usage: turn.tokens,
             provenance: turn.provenance,
             silent: turn.silent,
-            blob: record.blob,
+            lost_bytes: None,
             message_id: turn.message_id,
             version: record.version,
         }
@@ -277,7 +293,10 @@ impl Message {
             (first, second) => first.or(second),
         };
         self.model = self.model.take().or(piece.model);
-        self.blob = self.blob.or(piece.blob);
+        self.lost_bytes = match (self.lost_bytes, piece.lost_bytes) {
+            (Some(first), Some(second)) => Some(first.saturating_add(second)),
+            (first, second) => first.or(second),
+        };
     }
 }
 

@@ -100,13 +100,12 @@ fn lines(message: &Message, out: &Output) -> Vec<String> {
     let from = sender.map(|key| format!(" from {key}")).unwrap_or_default();
     let head = dress(&format!("{}{from}", message.role), out.paint.title());
     let place = dress(&format!("#{} {time}", message.seq), out.paint.faint());
-    let text = match (&message.content, message.blob) {
-        (Some(content), _) => shown::content::text(content),
-        (None, Some(blob)) => format!("[{} in blobs/]", bytes(blob.bytes)),
-        (None, None) => String::new(),
-    };
+    let text = message.content.as_ref().map(shown::content::text).unwrap_or_default();
     let mut lines = vec![format!("{head}  {place}")];
     lines.extend(many_lines(&text).lines().map(str::to_owned));
+    if let Some(lost) = message.lost_bytes {
+        lines.push(dress(&format!("[{} of content are lost]", bytes(lost)), out.paint.loud()));
+    }
     lines.push(String::new());
     lines
 }
