@@ -1,12 +1,13 @@
 //! Following across processes: what one process appends, another shows. No test here waits for a time: it reads until
 //! the line is there.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout};
 
 use serde_json::Value;
 
-use crate::support::Home;
+use crate::support::{Home, append_buffered};
 
 /// A follower in a process of its own.
 struct Follower {
@@ -97,4 +98,26 @@ fn a_foreign_cursor_is_refused() {
     other.fails(&["log", "--after", &cursor], 7, "history_changed");
     other.fails(&["log", "--kind", "other", "--after", &cursor], 7, "history_changed");
     other.fails(&["tail", "-f", "--after", &cursor], 7, "history_changed");
+}
+
+/// Goal: what a screen was shown before it was durable can be taken back by a crash; the follower says so and goes on
+/// with what became of the log. Method: an event that was written and not synced is shown, then cut off as a power loss
+/// would, then another is appended in its place.
+#[test]
+fn what_was_not_durable_can_be_taken_back() {
+    let home = Home::new();
+    home.push("cli", "default", "durable");
+    let log = home.store().join("log/00000000000000000001.jsonl");
+    let durable = fs::metadata(&log).expect("the segment").len();
+    append_buffered(&home.store(), "x:1", "x.acme.tick", "{'note':'soon gone'}");
+    let mut follower = Follower::start(&home, &["tail", "-f", "-n", "1"]);
+    assert!(follower.line().contains("soon gone"));
+    let segment = fs::OpenOptions::new().write(true).open(&log).expect("the segment");
+    segment.set_len(durable).expect("cut");
+    home.push("cli", "default", "in its place");
+    let mut told = String::new();
+    let mut stderr = BufReader::new(follower.child.stderr.take().expect("a pipe"));
+    stderr.read_line(&mut told).expect("a line");
+    assert!(told.contains("was not yet durable and was taken back"), "{told}");
+    assert!(follower.line().contains("in its place"));
 }

@@ -221,6 +221,13 @@ pub(crate) fn append(store: &Path, stream: &str, kind: &str, data: &str) {
     append_all(store, Options::default(), stream, kind, std::iter::once(data.to_owned()));
 }
 
+/// Appends an event that returns before it is on stable storage.
+pub(crate) fn append_buffered(store: &Path, stream: &str, kind: &str, data: &str) {
+    let engine = Engine::open(store, Options::default()).expect("a store");
+    let append = Append::new(vec![event(stream, kind, data)]);
+    engine.append(append.durability(Durability::Buffered)).expect("appended");
+}
+
 /// Appends many events of one type to one stream, one by one; the last brings all of them to stable storage.
 pub(crate) fn append_all(
     store: &Path,
@@ -230,18 +237,22 @@ pub(crate) fn append_all(
     payloads: impl Iterator<Item = String>,
 ) {
     let engine = Engine::open(store, options).expect("a store");
-    let event = |data: String| NewEvent {
+    let mut payloads = payloads.peekable();
+    while let Some(data) = payloads.next() {
+        let last = payloads.peek().is_none();
+        let durability = if last { Durability::Synced } else { Durability::Buffered };
+        let append = Append::new(vec![event(stream, kind, &data)]);
+        engine.append(append.durability(durability)).expect("appended");
+    }
+}
+
+fn event(stream: &str, kind: &str, data: &str) -> NewEvent {
+    NewEvent {
         id: EventId::new(SystemClock.now()),
         stream: StreamName::new(stream).expect("a stream"),
         kind: EventType::new(kind).expect("a type"),
         cause: None,
         flow: None,
         data: Payload::from_json(&data.replace('\'', "\"")).expect("a payload"),
-    };
-    let mut payloads = payloads.map(event).peekable();
-    while let Some(event) = payloads.next() {
-        let last = payloads.peek().is_none();
-        let durability = if last { Durability::Synced } else { Durability::Buffered };
-        engine.append(Append::new(vec![event]).durability(durability)).expect("appended");
     }
 }
