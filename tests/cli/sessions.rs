@@ -142,3 +142,46 @@ fn refused_pushes() {
     assert_eq!(ran.code, Some(2), "{ran:#?}");
     assert!(!home.store().exists());
 }
+
+/// Goal: a session can be kept as Markdown and as text: readable, whole, nothing in it acted upon, and what is left out
+/// is named. Method: a tool's output with fences in it, a picture, HTML, an unclosed fence, a silent turn.
+#[test]
+fn documents() {
+    let home = Home::new();
+    home.push("telegram", "7", "look: <script>alert(1)</script> ![x](http://tracker/1.png)");
+    let turn = |role: &str, more: &str, content: &str| {
+        let data = format!(
+            "{{'sessionId':'s','role':'{role}','from':'internal'{more},'content':{content}}}"
+        );
+        append(&home.store(), "telegram:7", "turn", &data);
+    };
+    turn(
+        "assistant",
+        "",
+        "[{'type':'text','text':'```rust\\nfn main() {}'},{'type':'toolCall','id':'c','name':'exec','arguments':{'command':'ls'}}]",
+    );
+    turn(
+        "toolResult",
+        ",'toolName':'exec'",
+        "[{'type':'text','text':'```\\n<b>out</b>\\n```'},{'type':'image','mimeType':'image/png','data':'aaaabbbb'}]",
+    );
+    turn("assistant", ",'silent':'NO_REPLY'", "'NO_REPLY'");
+    let markdown = home.ok(&["export", "telegram:7", "--as", "markdown"]);
+    for part in [
+        "# telegram:7\n",
+        "look: \\<script>alert(1)\\</script> \\![x](http://tracker/1.png)\n",
+        "```rust\nfn main() {}\n```\n",
+        "\"command\": \"ls\"",
+        "````text\n```\n<b>out</b>\n```\n````\n",
+        "> [image, 8 B, left out]\n",
+        ", silent (NO_REPLY)\n",
+        "> Left out: 1 piece, 8 B\n",
+    ] {
+        assert!(markdown.contains(part), "{part}: {markdown}");
+    }
+    let text = home.ok(&["export", "telegram:7", "--as", "text"]);
+    for part in ["==== telegram:7\n", "<script>alert(1)</script>", "<b>out</b>", "8 B, left out"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    home.fails(&["export", "telegram:7", "--as", "markdown"], 2, "usage");
+}
