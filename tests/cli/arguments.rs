@@ -47,6 +47,7 @@ fn no_store_is_not_found() {
         &["stats"],
         &["verify"],
         &["repair"],
+        &["repair", "--apply"],
         &["sessions", "list"],
         &["sessions", "history", "cli:default"],
     ] {

@@ -21,6 +21,10 @@ fn lists() {
     );
     let text = home.ok(&["sessions", "list"]);
     assert!(text.starts_with("SESSION"), "{text}");
+    assert!(
+        rows.iter().all(|row| text.contains(row["sessionId"].as_str().expect("an id"))),
+        "{text}"
+    );
     let first = home.json(&["sessions", "list", "-n", "1", "--messages", "1", "--json"]);
     assert_eq!(first["sessions"][0]["messages"][0]["content"], "three");
     let cursor = first["cursor"].as_str().expect("a cursor");

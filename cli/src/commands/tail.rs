@@ -16,8 +16,8 @@ use crate::{signal, store};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 An inter-session message shows as `from -> to` with its run, round and decision. Missing events show
-as a GAP line, and as an object {\"gap\": …} in JSON. On a screen the view reaches to the last whole
-batch; in every other form to what is on stable storage.
+as a GAP line, and as an object {\"gap\": …} in JSON. Lines for eyes reach to the last whole batch,
+every other form to what is on stable storage.
 
 Examples:
   annals tail -n 50                          the last 50 events

@@ -86,13 +86,15 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 8] = [
     Column::shrinking("SESSION", 20),
     Column::fixed("STATUS"),
     Column::fixed("TURNS").right(),
     Column::fixed("UPDATED").right(),
     Column::shrinking("NAME", 8).rank(1),
     Column::shrinking("MODEL", 8).rank(2),
+    Column::fixed("KIND").rank(3),
+    Column::fixed("ID").rank(4),
 ];
 
 /// The rows for eyes.
@@ -141,6 +143,8 @@ fn row(listed: &Listed, out: &Output) -> Vec<Cell> {
         out.time_style().show(row.updated_at).into(),
         name.map(|name| one_line(name)).unwrap_or_default().into(),
         row.model.as_deref().map(one_line).unwrap_or_default().into(),
+        row.kind.as_str().into(),
+        one_line(&row.session_id).into(),
     ]
 }
 
