@@ -17,6 +17,8 @@ pub struct Seq(pub u64);
 impl Seq {
     /// The position before the first line.
     pub const ZERO: Self = Self(0);
+    /// The last position that a line can have.
+    pub const LAST: Self = Self((1 << 62) - 1);
 
     /// The position after this one.
     #[must_use]

@@ -147,6 +147,16 @@ fn decode_body(body: &[u8]) -> std::result::Result<Fields<'_>, LineFault> {
     let blob =
         head.optional(b",\"blob\":{\"sha256\":\"", Head::blob).ok_or(LineFault::Foreign("blob"))?;
     let data = head.field(b",\"data\":", Head::data).ok_or(LineFault::Foreign("data"))?;
+    // Positions and versions count from 1, and what a writer knows to be durable was written before.
+    if seq.0 > Seq::LAST.0 {
+        return Err(LineFault::Foreign("seq"));
+    }
+    if durable >= seq.0 {
+        return Err(LineFault::Foreign("durable"));
+    }
+    if version == 0 || version > Seq::LAST.0 {
+        return Err(LineFault::Foreign("version"));
+    }
     let (durable, version) = (Seq(durable), Version(version));
     Ok(Fields {
         seq,

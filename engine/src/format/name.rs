@@ -86,8 +86,8 @@ pub fn segment_path(first: Seq) -> String {
 pub fn segment_first(file: &str) -> Option<Seq> {
     let digits = file.strip_suffix(".jsonl")?;
     let fits = digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit());
-    let first = fits.then(|| digits.parse().ok()).flatten()?;
-    (first > 0).then_some(Seq(first))
+    let first = Seq(fits.then(|| digits.parse().ok()).flatten()?);
+    (first > Seq::ZERO && first <= Seq::LAST).then_some(first)
 }
 
 /// The name of a payload file relative to the store.

@@ -53,7 +53,8 @@ fn watch(view: &Arc<LogView>) -> Option<Watch> {
 
 impl Follow for Follower {
     fn next(&mut self, timeout: Option<Duration>) -> Result<Followed> {
-        let end = timeout.map(|timeout| Instant::now() + timeout);
+        // A time that no clock can show is for ever.
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             let heard = self.view.marks.rung();
             if let Some((item, _)) = self.reader.next_item()? {

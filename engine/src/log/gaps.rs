@@ -3,10 +3,10 @@
 
 use crate::error::Result;
 use crate::format::scan::{Piece, Scan};
-use crate::format::{control, segment_path};
+use crate::format::{LOG_DIR, control, segment_path};
 use crate::id::{Seq, Version};
 use crate::storage::{Access, Storage};
-use crate::store::{Damage, Touched};
+use crate::store::{Damage, DamageClass, Touched};
 
 use super::segments;
 use super::walk::Break;
@@ -36,6 +36,20 @@ pub(super) fn damage(first: Seq, found: &Break, accepted: &[control::Gap]) -> Da
     };
     damage.accepted = accepted.iter().any(|gap| accepts(gap, &damage));
     damage
+}
+
+/// Positions that no segment holds.
+pub(super) fn missing(seqs: (Seq, Seq)) -> Damage {
+    Damage {
+        class: DamageClass::Lost,
+        file: LOG_DIR.to_owned(),
+        offset: 0,
+        bytes: 0,
+        seqs: Some(seqs),
+        touched: Vec::new(),
+        accepted: false,
+        detail: "no segment holds these positions".to_owned(),
+    }
 }
 
 /// The line that accepts a damage.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::format::{self, LINE_MAX};
+use crate::format::{self, LINE_MAX, Line};
 use crate::id::{Seq, Version};
 use crate::storage::{Access, File, read_full};
 use crate::store::{Cursor, NamePattern, Read};
@@ -21,8 +21,13 @@ pub(super) struct Jump {
     stretch: Stretch,
     /// The segment after it, when there is one.
     next: Option<Seq>,
-    /// Row, offset and length of the lines that are wanted, in order.
-    lines: std::vec::IntoIter<(u32, u64, u64)>,
+    index: Index,
+    /// The rows of the lines that are wanted, in order.
+    rows: std::vec::IntoIter<u32>,
+    /// The rows before this one belong to a batch that is whole.
+    whole_to: u32,
+    /// The place behind the last line that was given.
+    behind: At,
     source: Source,
 }
 
@@ -40,7 +45,9 @@ impl Reader {
         next: Option<Seq>,
         limit: Seq,
     ) -> Result<bool> {
-        let Some(key) = key(&self.read) else { return Ok(false) };
+        let Some(key) = key(&self.read).filter(|_| self.misled != Some(segment)) else {
+            return Ok(false);
+        };
         let storage = Arc::clone(&self.view.storage);
         let (store, at) = (self.view.id, self.at);
         let index = match next {
@@ -53,45 +60,85 @@ impl Reader {
             return Ok(false);
         };
         let rows = wanted(&index, key, self.behind);
-        let lines: Option<Vec<_>> = rows
-            .into_iter()
-            .map(|row| index.line(row).map(|(offset, len)| (row, offset, len)))
-            .collect();
-        let Some(lines) = lines.filter(|_| !index.is_damaged()) else { return Ok(false) };
+        if index.is_damaged() {
+            return Ok(false);
+        }
         let source = match next {
             Some(_) => Source::Mapped(segments::map(&*storage, segment)?),
             None => Source::File(segments::open(&*storage, segment, Access::Read)?),
         };
         let stretch = index.stretch;
-        self.jump = Some(Box::new(Jump { stretch, next, lines: lines.into_iter(), source }));
+        self.jump = Some(Box::new(Jump {
+            stretch,
+            next,
+            index,
+            rows: rows.into_iter(),
+            whole_to: 0,
+            behind: at,
+            source,
+        }));
         Ok(true)
     }
 
-    /// Makes the next lines of a jump ready, and leaves it at its end or at a line that is not what it should be.
+    /// Makes the next lines of a jump ready, and leaves it at its end or before a line that is not what it should be.
     pub(super) fn go_on_jumping(&mut self, mut jump: Box<Jump>) -> Result<()> {
-        let Stretch { before, end, last, last_crc, .. } = jump.stretch;
         while self.ready.len() < READY {
-            let Some((row, offset, len)) = jump.lines.next() else {
-                self.cursor = Some(Cursor { store: self.view.id, seq: last, crc: last_crc });
-                let link = Link { seq: last, crc: Some(last_crc) };
-                self.at = At { offset: end, link, ahead: 0 };
-                if let Some(next) = jump.next {
-                    self.enter(next, link);
-                }
+            let Some(row) = jump.rows.next() else {
+                self.end_jump(&jump);
                 return Ok(());
             };
-            let seq = Seq(before.0 + 1 + u64::from(row));
-            let raw = jump.source.line(offset, len);
-            let line = raw.as_deref().and_then(|raw| format::decode(raw).ok());
-            let Some(line) = line.filter(|line| line.fields.seq == seq) else {
-                let link = Link { seq: Seq(seq.0 - 1), crc: None };
-                self.at = At { offset, link, ahead: 0 };
+            let raw = jump.line(row);
+            let line = raw.as_deref().and_then(|raw| jump.decode(row, raw));
+            let reach = line.as_ref().and_then(|line| jump.batch_reach(row, line));
+            let (Some(line), Some(whole_to)) = (line, reach) else {
+                // From behind the last line that was given it is read line by line, and damage comes as a gap.
+                self.misled = Some(jump.stretch.segment);
+                self.at = jump.behind;
                 return Ok(());
             };
             self.take_line(&line)?;
+            let ahead = line.fields.batch.map_or(0, |(index, count)| count - index);
+            let link = Link { seq: line.fields.seq, crc: Some(line.crc) };
+            let offset =
+                jump.index.line(row).map_or(jump.behind.offset, |(start, len)| start + len);
+            let behind = At { offset, link, ahead };
+            (jump.whole_to, jump.behind) = (whole_to, behind);
         }
         self.jump = Some(jump);
         Ok(())
+    }
+
+    fn end_jump(&mut self, jump: &Jump) {
+        let Stretch { end, last, last_crc, .. } = jump.stretch;
+        self.cursor = Some(Cursor { store: self.view.id, seq: last, crc: last_crc });
+        let link = Link { seq: last, crc: Some(last_crc) };
+        self.at = At { offset: end, link, ahead: 0 };
+        if let Some(next) = jump.next {
+            self.enter(next, link);
+        }
+    }
+}
+
+impl Jump {
+    fn line(&self, row: u32) -> Option<std::borrow::Cow<'_, [u8]>> {
+        let (offset, len) = self.index.line(row)?;
+        self.source.line(offset, len)
+    }
+
+    fn decode<'a>(&self, row: u32, raw: &'a [u8]) -> Option<Line<'a>> {
+        let line = format::decode(raw).ok()?;
+        (line.fields.seq.0 == self.stretch.before.0 + 1 + u64::from(row)).then_some(line)
+    }
+
+    /// The row behind the batch of a line, when every line of it is whole.
+    fn batch_reach(&self, row: u32, line: &Line<'_>) -> Option<u32> {
+        let Some((index, count)) = line.fields.batch.filter(|_| row >= self.whole_to) else {
+            return Some(self.whole_to);
+        };
+        let first = row.checked_sub(index - 1)?;
+        let end = first.checked_add(count)?;
+        let whole = |row| self.line(row).is_some_and(|raw| self.decode(row, &raw).is_some());
+        (first..end).all(whole).then_some(end)
     }
 }
 

@@ -182,7 +182,7 @@ impl Known {
         }))
     }
 
-    /// Puts an index in the place of all parts of its stretch.
+    /// Puts an index in the place of all parts of its stretch, if they are still the lines that it was built from.
     pub(super) fn replace(&mut self, index: Index) {
         let stretch = index.stretch;
         let parts = self.parts.get_mut();
@@ -192,7 +192,20 @@ impl Known {
                 && stretch.start <= other.start
                 && other.end <= stretch.end
         };
-        if let Some(at) = parts.iter().position(inside) {
+        let mut all = parts.iter().map(Part::stretch).filter(|part| {
+            part.segment == stretch.segment
+                && part.start >= stretch.start
+                && part.end <= stretch.end
+        });
+        let first = all.next();
+        let last = all.next_back().or(first);
+        let same = first.zip(last).is_some_and(|(first, last)| {
+            (first.start, first.before, first.before_crc)
+                == (stretch.start, stretch.before, stretch.before_crc)
+                && (last.end, last.last, last.last_crc)
+                    == (stretch.end, stretch.last, stretch.last_crc)
+        });
+        if let Some(at) = parts.iter().position(inside).filter(|_| same) {
             parts.retain(|part| !inside(part));
             parts.insert(at, Part::File(Box::new(index)));
         }

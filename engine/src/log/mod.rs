@@ -54,7 +54,7 @@ use writer::Queue;
 /// How a log is opened.
 #[derive(Clone)]
 pub struct Options {
-    /// A segment that has reached this many bytes is sealed. 64 MiB.
+    /// A segment that has reached this many bytes is sealed, at most [`Options::SEGMENT_BYTES_MAX`]. 64 MiB.
     pub segment_bytes: u64,
     /// So many bytes of the active segment are known in memory alone before they get an index on disk. 4 MiB.
     pub index_bytes: u64,
@@ -65,6 +65,11 @@ pub struct Options {
     /// Whether this process lives long: then it marks the log after a quiet spell, so that the log itself says that its
     /// last line is durable.
     pub long_lived: bool,
+}
+
+impl Options {
+    /// The most that `segment_bytes` may be: 512 MiB.
+    pub const SEGMENT_BYTES_MAX: u64 = 512 << 20;
 }
 
 impl Default for Options {
@@ -184,6 +189,13 @@ impl Log {
         options: Options,
     ) -> Result<Self> {
         create::check_sharing(&*storage)?;
+        if options.segment_bytes > Options::SEGMENT_BYTES_MAX {
+            let most = Options::SEGMENT_BYTES_MAX;
+            return Err(Error::invalid(format!(
+                "a segment is sealed at {most} bytes at the latest"
+            ))
+            .field("segment_bytes"));
+        }
         let id = create::open_or_create(&storage, &*clock)?;
         let view =
             Arc::new(LogView { storage: Arc::clone(&storage), id, marks: Marks::new(), options });

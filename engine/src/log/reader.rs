@@ -53,6 +53,10 @@ pub(super) struct Reader {
     /// Events of the stream up to this version are not wanted.
     pub(super) behind: Version,
     pub(super) jump: Option<Box<Jump>>,
+    /// The segment whose index has led to a line that is not what it should be.
+    pub(super) misled: Option<Seq>,
+    /// An error ends the items.
+    failed: bool,
 }
 
 impl Reader {
@@ -72,6 +76,8 @@ impl Reader {
             accepted: None,
             behind: Version::ZERO,
             jump: None,
+            misled: None,
+            failed: false,
             read,
         };
         if let Some(cursor) = reader.read.after {
@@ -120,7 +126,10 @@ impl Reader {
         }
         let segments = segments::list(&*self.view.storage)?;
         let Some(segment) = self.segment else {
-            let Some(first) = segments.first().copied() else { return Ok(false) };
+            let Some(first) = segments.first().copied() else { return self.judge_nothing() };
+            if first > Seq(1) {
+                self.take_missing(Seq(first.0 - 1))?;
+            }
             self.enter(first, Link { seq: Seq(first.0 - 1), crc: None });
             if first == Seq(1) {
                 self.at.link = Link::START;
@@ -139,6 +148,25 @@ impl Reader {
             }
             None => self.read_active(segment),
         }
+    }
+
+    /// There is no segment: nothing was ever appended, or everything is gone.
+    fn judge_nothing(&mut self) -> Result<bool> {
+        self.watermark()?;
+        if self.durable == Seq::ZERO || self.reported >= self.durable {
+            return Ok(false);
+        }
+        self.reported = self.durable;
+        self.take_missing(self.durable)?;
+        Ok(true)
+    }
+
+    /// No segment holds the positions up to `last`.
+    fn take_missing(&mut self, last: Seq) -> Result<()> {
+        let mut damage = gaps::missing((Seq(1), last));
+        damage.accepted = self.accepted()?.iter().any(|gap| gaps::accepts(gap, &damage));
+        self.take_gap(damage);
+        Ok(())
     }
 
     pub(super) fn enter(&mut self, segment: Seq, link: Link) {
@@ -161,14 +189,20 @@ impl Reader {
             SegmentVisit { store: self.view.id, first, next: Some(next), durable: Seq::ZERO };
         let view = Arc::clone(&self.view);
         let reached = visit.steps(&*view.storage, &bytes, self.at, &mut |step| match step {
-            Step::Line(_, line) => {
+            Step::Line(span, line) => {
                 self.take_line(&line)?;
-                Ok(self.ready.len() < READY || !ends_batch(&line))
+                let ahead = line.fields.batch.map_or(0, |(index, count)| count - index);
+                let link = Link { seq: line.fields.seq, crc: Some(line.crc) };
+                self.at = At { offset: span.end(), link, ahead };
+                Ok(self.ready.len() < READY || ahead > 0)
             }
             Step::Break(found) => {
                 let accepted = self.accepted()?;
                 let damage = gaps::damage(first, &found, accepted);
                 self.take_gap(damage);
+                let seq = found.seqs.map_or(self.at.link.seq, |(_, last)| last);
+                let link = Link { seq, crc: None };
+                self.at = At { offset: found.offset + found.bytes, link, ahead: 0 };
                 Ok(true)
             }
         })?;
@@ -360,7 +394,9 @@ impl Reader {
                 segments::read_from(storage, segment, &*file, 0)?
             }
         };
-        let visit = SegmentVisit { store: self.view.id, first: segment, next, durable: Seq::ZERO };
+        self.watermark()?;
+        let durable = self.durable;
+        let visit = SegmentVisit { store: self.view.id, first: segment, next, durable };
         let start = At { offset: 0, link: Link { seq: Seq(segment.0 - 1), crc: None }, ahead: 0 };
         match find(&visit, storage, &bytes, start, cursor)? {
             Some(at) => {
@@ -389,7 +425,12 @@ impl Iterator for Reader {
     type Item = Result<Item>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_item().map(|found| found.map(|(item, _)| item)).transpose()
+        if self.failed {
+            return None;
+        }
+        let found = self.next_item();
+        self.failed = found.is_err();
+        found.map(|found| found.map(|(item, _)| item)).transpose()
     }
 }
 
@@ -425,15 +466,17 @@ fn find(
 
 /// The cursor of the last event of a view.
 pub(super) fn end(view: &Arc<LogView>, which: View) -> Result<Option<Cursor>> {
-    let storage = &*view.storage;
-    let Some(last) = segments::list(storage)?.last().copied() else { return Ok(None) };
-    let read = Read::default().view(which);
-    let mut reader = Reader::new(Arc::clone(view), read)?;
-    reader.enter(last, Link { seq: Seq(last.0 - 1), crc: None });
-    while reader.advance()? {
-        reader.ready.clear();
+    for segment in segments::list(&*view.storage)?.into_iter().rev() {
+        let mut reader = Reader::new(Arc::clone(view), Read::default().view(which))?;
+        reader.enter(segment, Link { seq: Seq(segment.0 - 1), crc: None });
+        while reader.advance()? {
+            reader.ready.clear();
+        }
+        if reader.cursor.is_some() {
+            return Ok(reader.cursor);
+        }
     }
-    Ok(reader.cursor)
+    Ok(None)
 }
 
 /// Brings a decision's fold up to the end that the writer knows.

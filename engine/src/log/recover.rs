@@ -117,6 +117,18 @@ impl Judged {
         self.bytes.get(self.whole..).unwrap_or_default()
     }
 
+    /// The bytes of the unbroken chain from an offset of the segment on.
+    fn body(&self, storage: &dyn Storage, from: u64) -> Result<Vec<u8>> {
+        if let Some(start) = from.checked_sub(self.base) {
+            let start = usize::try_from(start).unwrap_or(usize::MAX);
+            return Ok(self.bytes.get(start..self.whole).unwrap_or_default().to_vec());
+        }
+        let file = segments::open(storage, self.active, Access::Read)?;
+        let mut body = segments::read_from(storage, self.active, &*file, from)?.to_vec();
+        body.truncate(usize::try_from(self.end() - from).unwrap_or(usize::MAX));
+        Ok(body)
+    }
+
     /// Where the unbroken chain ends in the segment.
     fn end(&self) -> u64 {
         self.base + self.whole as u64
@@ -160,6 +172,18 @@ impl Writer {
             Verdict::Damaged(damage) => return Err(self.refuse(&damage)),
             Verdict::Torn => self.set_aside(&judged, sync, &floor)?,
             Verdict::Clean => {}
+        }
+        if judged.end() == 0 && active > Seq(1) && append.tail.before.crc.is_none() {
+            return Err(self.refuse(&Damage {
+                class: DamageClass::Misplaced,
+                file: crate::format::segment_path(active),
+                offset: 0,
+                bytes: 0,
+                seqs: Some((active, active)),
+                touched: Vec::new(),
+                accepted: false,
+                detail: "an empty segment that nothing leads to".to_owned(),
+            }));
         }
         if judged.end() == 0 {
             self.roll_into(append, sync, active, judged.link, &floor)?;
@@ -286,12 +310,11 @@ impl Writer {
             return Ok(());
         }
         let from = if named { floor.offset } else { 0 };
-        let start = usize::try_from(from.saturating_sub(judged.base)).unwrap_or(usize::MAX);
-        let body = judged.bytes.get(start..judged.whole).unwrap_or_default();
+        let body = judged.body(&*self.storage, from)?;
         sync.lock.write(&Durable { syncing: true, ..*floor })?;
         let file = segments::open(&*self.storage, end.segment, Access::Write)?;
         let attempt = || {
-            write_full(&*file, body, from)?;
+            write_full(&*file, &body, from)?;
             file.sync_data()
         };
         if attempt().is_err()

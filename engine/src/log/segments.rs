@@ -18,6 +18,9 @@ pub(super) fn list(storage: &dyn Storage) -> Result<Vec<Seq>> {
     }
 }
 
+/// The largest segment in bytes: so much is read into memory at the most, whatever the size of the file.
+pub(super) const SEGMENT_MAX: u64 = 1 << 30;
+
 /// The bytes of a segment.
 #[derive(Debug)]
 pub(super) enum Bytes {
@@ -50,7 +53,12 @@ pub(super) fn read_from(
     offset: u64,
 ) -> Result<Bytes> {
     let read = || {
-        let count = usize::try_from(file.size()?.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let size = file.size()?;
+        if size > SEGMENT_MAX {
+            let what = format!("the file has {size} bytes, more than any segment");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        let count = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
         let mut bytes = vec![0; count];
         let got = read_full(file, &mut bytes, offset)?;
         bytes.truncate(got);

@@ -281,7 +281,8 @@ impl Tail {
     /// A place of the active segment from which on it has to be verified: before it everything was once, and is below
     /// the floor.
     pub(super) fn checkpoint(&self, active: Seq, floor: &Durable) -> At {
-        let below = if floor.segment == active.0 { floor.offset } else { 0 };
+        let named = floor.segment == active.0 && floor.seq <= self.end.seq.0;
+        let below = if named && floor.offset <= self.end.offset { floor.offset } else { 0 };
         match self.known.checkpoint(active, below) {
             Some((offset, seq, crc)) => At { offset, link: Link { seq, crc: Some(crc) }, ahead: 0 },
             None => At { offset: 0, link: self.before, ahead: 0 },

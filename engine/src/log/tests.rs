@@ -1,6 +1,8 @@
 //! The log on a real disk, in one process: what every caller relies on. Kills, cuts and several processes are tested
 //! from outside, on the simulated disk.
 
+mod damage;
+
 use std::sync::Arc;
 
 use super::*;

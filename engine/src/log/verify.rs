@@ -131,16 +131,8 @@ impl Check<'_> {
         if first <= link.seq {
             return;
         }
-        self.found.damages.push(Damage {
-            class: DamageClass::Lost,
-            file: LOG_DIR.to_owned(),
-            offset: 0,
-            bytes: 0,
-            seqs: Some((link.seq.next(), Seq(first.0 - 1))),
-            touched: Vec::new(),
-            accepted: false,
-            detail: "no segment holds these positions".to_owned(),
-        });
+        let seqs = (link.seq.next(), Seq(first.0 - 1));
+        self.found.damages.push(gaps::missing(seqs));
     }
 
     fn closed(&mut self, first: Seq, next: Seq, link: Link) -> Result<Link> {

@@ -78,16 +78,18 @@ pub(super) struct Walk<'a> {
     /// Lines of the present batch that are known to follow.
     ahead: u32,
     sealed: bool,
+    /// What lies behind the first damage, by offset in `bytes`: looked at once, however much damage there is.
+    pieces: Option<Vec<(usize, usize, Piece<'a>)>>,
 }
 
 impl<'a> Walk<'a> {
     /// Walks `bytes`, which begin at offset `base` of their segment and must continue `link`.
     pub(super) const fn new(bytes: &'a [u8], base: u64, link: Link, bound: Seq) -> Self {
-        Self { bytes, base, at: 0, link, bound, ahead: 0, sealed: false }
+        Self { bytes, base, at: 0, link, bound, ahead: 0, sealed: false, pieces: None }
     }
 
     /// Begins inside a batch of which so many lines are still to come.
-    pub(super) const fn inside_batch(mut self, ahead: u32) -> Self {
+    pub(super) fn inside_batch(mut self, ahead: u32) -> Self {
         self.ahead = ahead;
         self
     }
@@ -199,12 +201,23 @@ impl<'a> Walk<'a> {
     /// Looks for the place where the chain goes on: the very line that is expected, else the first line that its
     /// successor or the bound vouches for.
     fn resume(&mut self) -> Option<Break> {
-        let pieces: Vec<(usize, usize, Piece<'a>)> = Scan::new(self.rest()).collect();
-        let index = self.resumption(&pieces)?;
-        let (offset, _, Piece::Line(line)) = pieces.get(index)? else { return None };
-        let found = self.describe(&pieces, index, *offset, line.fields.seq);
-        self.at += offset;
-        self.link = Link { seq: Seq(line.fields.seq.0 - 1), crc: None };
+        let at = self.at;
+        let mut all = self.pieces.take().unwrap_or_else(|| {
+            Scan::new(self.rest()).map(|(offset, len, piece)| (at + offset, len, piece)).collect()
+        });
+        all.drain(..all.partition_point(|(offset, ..)| *offset < at));
+        let found = self.resumption(&all).and_then(|index| {
+            let (offset, _, Piece::Line(line)) = all.get(index)? else { return None };
+            Some((
+                *offset,
+                line.fields.seq,
+                self.describe(&all, index, offset - at, line.fields.seq),
+            ))
+        });
+        self.pieces = Some(all);
+        let (offset, seq, found) = found?;
+        self.at = offset;
+        self.link = Link { seq: Seq(seq.0 - 1), crc: None };
         self.ahead = 0;
         Some(found)
     }

@@ -54,6 +54,8 @@ struct Job<'a> {
     work: Work<'a>,
     ticket: Option<Arc<Ticket>>,
     outcome: Option<Result<Planned>>,
+    /// Whether an earlier attempt wrote its lines: what is found of them then is not somebody else's.
+    wrote: bool,
 }
 
 enum Work<'a> {
@@ -69,6 +71,31 @@ impl Job<'_> {
         }
     }
 
+    /// The answer for its caller.
+    fn answer(&mut self) -> Result<Appended> {
+        let planned = self.outcome.take().unwrap_or_else(|| Err(unplanned()))?;
+        let Appended { positions, repeated } = planned.appended;
+        Ok(Appended { positions, repeated: repeated && !self.wrote })
+    }
+
+    /// After lines were written once, an error that is no judgement of the append itself says nothing about them.
+    fn doubt(&mut self) {
+        use ErrorKind::{Conflict, IdReused, Indeterminate, PartialDuplicate, Refused};
+        if let Some(Err(e)) = &self.outcome
+            && !matches!(
+                e.kind(),
+                Conflict { .. } | IdReused | PartialDuplicate | Refused | Indeterminate
+            )
+        {
+            self.outcome = Some(Err(indeterminate(e.clone())));
+        }
+    }
+
+    /// Whether lines of it were written by the last attempt.
+    fn is_written(&self) -> bool {
+        matches!(&self.outcome, Some(Ok(planned)) if !planned.appended.repeated)
+    }
+
     /// Whether a line that it needs is damaged.
     fn met_damage(&self) -> bool {
         matches!(&self.outcome, Some(Err(e)) if *e.kind() == ErrorKind::Corrupt)
@@ -79,6 +106,15 @@ impl Job<'_> {
         match &self.outcome {
             Some(Ok(planned)) if self.durability() == Durability::Synced => Some(planned.end),
             _ => None,
+        }
+    }
+}
+
+impl Drop for Job<'_> {
+    /// A caller that waits is answered whatever happens, also when another caller's decision panics.
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            ticket.turn(Waiting::Done(Err(indeterminate(unplanned()))));
         }
     }
 }
@@ -145,16 +181,16 @@ impl Writer {
 
     fn lead(&self, work: Work<'_>) -> Result<Appended> {
         let lead = Lead(self);
-        let mut jobs = vec![Job { work, ticket: None, outcome: None }];
+        let mut jobs = vec![Job { work, ticket: None, outcome: None, wrote: false }];
         {
             let mut side = locked(&self.append);
             self.write_group(&mut side, &mut jobs, Attempt::First);
         }
         self.acknowledge(&mut jobs, lead);
         let mut own = None;
-        for job in jobs {
-            let answer = job.outcome.map_or_else(|| Err(unplanned()), |p| p.map(|p| p.appended));
-            match job.ticket {
+        for mut job in jobs {
+            let answer = job.answer();
+            match job.ticket.take() {
                 Some(ticket) => ticket.turn(Waiting::Done(answer)),
                 None => own = Some(answer),
             }
@@ -170,9 +206,14 @@ impl Writer {
                 Attempt::First => e,
                 Attempt::Again => indeterminate(e),
             };
-            for job in jobs.iter_mut().filter(|job| !matches!(job.outcome, Some(Err(_)))) {
+            // What was found in the log is there; what was refused stays refused.
+            let undone = |job: &&mut Job<'_>| job.outcome.is_none() || job.is_written();
+            for job in jobs.iter_mut().filter(undone) {
                 job.outcome = Some(Err(e.clone()));
             }
+        }
+        if attempt == Attempt::Again {
+            jobs.iter_mut().for_each(Job::doubt);
         }
     }
 
@@ -235,7 +276,7 @@ impl Writer {
         {
             let Some(ticket) = self.next_waiting() else { break };
             let Some(work) = ticket.take() else { break };
-            let mut job = Job { work, ticket: Some(ticket), outcome: None };
+            let mut job = Job { work, ticket: Some(ticket), outcome: None, wrote: false };
             job.outcome = Some(self.plan(&mut draft, &mut job));
             jobs.push(job);
         }
@@ -358,8 +399,9 @@ impl Writer {
                     let mut again: Vec<Job<'_>> = Vec::new();
                     let (cut, kept) = std::mem::take(jobs)
                         .into_iter()
-                        .partition::<Vec<_>, _>(|job| job.to_sync().is_some());
+                        .partition::<Vec<_>, _>(|job| job.to_sync().is_some() || job.is_written());
                     again.extend(cut);
+                    again.iter_mut().for_each(|job| job.wrote |= job.is_written());
                     self.write_group(&mut locked(&self.append), &mut again, Attempt::Again);
                     jobs.extend(kept);
                     jobs.extend(again);

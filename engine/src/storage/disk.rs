@@ -58,7 +58,17 @@ impl Storage for Disk {
     }
 
     fn create_dir(&self, dir: &str) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(self.path(dir))
+        let path = self.path(dir);
+        let made: Vec<&Path> = path.ancestors().take_while(|above| !above.exists()).collect();
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        if dir.is_empty() {
+            // Nobody else can make the entry of the store's own folder durable, nor those of the folders above it.
+            let above = made.iter().filter_map(|dir| dir.parent()).chain(path.parent());
+            for parent in above.filter(|parent| !parent.as_os_str().is_empty()) {
+                fs::File::open(parent)?.sync_all()?;
+            }
+        }
+        Ok(())
     }
 
     fn sync_dir(&self, dir: &str) -> io::Result<()> {

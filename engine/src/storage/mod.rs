@@ -70,8 +70,8 @@ pub enum Sharing {
     Network(String),
 }
 
-/// A folder of files. All names are relative to it. Errors are the operating system's own; `ErrorKind::Interrupted` is
-/// retried inside.
+/// A folder of files. All names are relative to it. Errors are the operating system's own; a read, a write or a lock
+/// that a signal interrupts is tried again inside.
 pub trait Storage: Send + Sync + fmt::Debug {
     /// Opens a file.
     ///
@@ -91,8 +91,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Whatever the system says.
     fn list(&self, dir: &str) -> io::Result<Vec<String>>;
 
-    /// Makes a folder (mode 0700) and those above it, up to the store itself; one that exists is fine. The entry is
-    /// durable only after [`Storage::sync_dir`] of the folder above.
+    /// Makes a folder (mode 0700) and those above it; one that exists is fine. The entry is durable only after
+    /// [`Storage::sync_dir`] of the folder above, but for the store's own folder `""`: its entry, and those of the
+    /// folders above it that had to be made, are durable on return.
     ///
     /// # Errors
     /// Whatever the system says.

@@ -145,10 +145,12 @@ pub(in crate::log) fn read(storage: &dyn Storage, stretch: &Stretch) -> Result<(
     let link = Link { seq: stretch.before, crc: stretch.before_crc };
     let from = At { offset: stretch.start, link, ahead: 0 };
     let mut builder = Builder::default();
+    let mut broken = stretch.broken;
     visit.steps(storage, bytes, from, &mut |step| {
         match step {
             Step::Line(span, line) => builder.add(stretch.before, span.offset, span.len, &line),
             Step::Break(found) => {
+                broken = true;
                 for (stream, version) in &found.legible {
                     builder.raise(stream, version.unwrap_or_default());
                 }
@@ -156,5 +158,5 @@ pub(in crate::log) fn read(storage: &dyn Storage, stretch: &Stretch) -> Result<(
         }
         Ok(true)
     })?;
-    Ok((*stretch, builder))
+    Ok((Stretch { broken, ..*stretch }, builder))
 }
