@@ -39,6 +39,19 @@ pub struct Source {
     /// Files that lie between the transcripts and are none: copies and traces of them.
     pub copies: Vec<Refused>,
     pub(crate) state: Option<openclaw::StateFolder>,
+    pub(crate) extent: Extent,
+}
+
+/// How much of what belongs together was named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All of it.
+    #[default]
+    Whole,
+    /// One agent of a state folder.
+    Agent,
+    /// One transcript.
+    Transcript,
 }
 
 /// A file that holds a session, or a part of one.
@@ -113,6 +126,7 @@ impl Walk<'_> {
         if openclaw::is_sessions_folder(self.tree, folder) {
             let mut found = self.state_folder(folder)?;
             if node.name() != openclaw::INDEX {
+                found.extent = Extent::Transcript;
                 found.transcripts.retain(|transcript| transcript.path == node.path);
                 if found.transcripts.is_empty() {
                     let reason = openclaw::not_a_session(node.name());
@@ -202,6 +216,7 @@ impl Walk<'_> {
                 transcripts: self.loose,
                 copies: Vec::new(),
                 state: None,
+                extent: Extent::Whole,
             });
         }
         if !self.found.sources.is_empty() {

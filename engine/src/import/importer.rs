@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use super::damage::{Damage, DamageClass};
-use super::discover::{Discovery, Source};
+use super::discover::{Discovery, Extent, Source};
 use super::known::Known;
 use super::openclaw::{self, Planned, Waiting};
 use super::pi;
@@ -30,7 +30,8 @@ use crate::store::EventStore;
 pub struct Options {
     /// Whether anything is appended.
     pub mode: Mode,
-    /// The transcripts to take; `None` takes all. Sessions that have none of them are left out.
+    /// The transcripts to take; `None` takes all. Sessions that have none of them are left out. An earlier part of a
+    /// session that is imported after a later one becomes a session of its own.
     pub only: Option<BTreeSet<PathBuf>>,
 }
 
@@ -83,8 +84,15 @@ fn import_source<'s>(
         Some(_) => openclaw::plan(tree, source)?,
         None => Planned { sessions: pi::plan(tree, source)?, ..Planned::default() },
     };
+    if source.extent == Extent::Transcript {
+        let named = source.transcripts.iter().map(|transcript| transcript.path.clone());
+        keep_only(&mut planned, &named.collect());
+    }
     if let Some(only) = &options.only {
         keep_only(&mut planned, only);
+    }
+    if source.extent != Extent::Whole || options.only.is_some() {
+        planned.keep_runs_of_sessions();
     }
     let known = Known::read(journal.store)?;
     let program = source.program.code();

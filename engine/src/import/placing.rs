@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::known::{Known, Stream};
-use super::plan::{PartPlan, SessionPlan, Twin};
+use super::plan::{PartPlan, SessionPlan, Twin, own_key};
 use crate::error::Result;
 use crate::id::EventId;
 use crate::session::event::{ArchiveReason, ImportedRecord, import_id};
@@ -135,7 +135,7 @@ fn taken(stream: &Stream, parts: &[PartPlan], program: &str) -> Option<&'static 
 
 fn own(plan: &SessionPlan, parts: Vec<PartPlan>, program: &str, why: String) -> Result<Placed> {
     let id = parts.last().map(|part| part.session_id.as_str()).unwrap_or_default();
-    let key = SessionKey::of_chat(program, id)?;
+    let key = own_key(program, id)?;
     Ok(Placed { plan: of_parts(plan, &key, parts), key, moved: Some(why) })
 }
 

@@ -1,13 +1,17 @@
 //! What an import is going to do with a source: sessions by key, each with its parts in order. Nothing of the
 //! transcripts but their first lines is read for it, and nothing of the store.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
 
 use super::fields::Fields;
 use super::pi::{Entry, Kind};
 use super::tree::SourceTree;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
+use crate::format::hex;
 use crate::session::event::{
     ArchiveReason, Ingress, Members, Provenance, SessionKind, SessionOpened, Source,
 };
@@ -106,27 +110,52 @@ pub(crate) struct Peek {
     pub(crate) forked_from: Option<PathBuf>,
 }
 
-/// How much of a transcript is looked at for its header, in bytes and in lines.
-const PEEK_BYTES: u64 = 256 << 10;
+/// How much of a transcript is looked at for its header, in bytes: a little at first, and more when it is not there.
+const PEEK_BYTES: [u64; 2] = [4 << 10, 256 << 10];
+
+/// How many lines of that are looked at.
 const PEEK_LINES: usize = 16;
+
+/// The longest id of a session that is made a part of a key as it is, in bytes.
+const ID_BYTES_MAX: usize = 512;
 
 /// Reads the first lines of a transcript.
 pub(crate) fn peek(tree: &dyn SourceTree, path: &Path) -> Result<Peek> {
-    use std::io::Read;
     let failed = |e| Error::io("the transcript cannot be read", e).path(path);
+    let mut file = tree.open(path).map_err(failed)?;
     let mut prefix = Vec::new();
-    tree.open(path).map_err(failed)?.take(PEEK_BYTES).read_to_end(&mut prefix).map_err(failed)?;
+    let mut peek = Peek::default();
+    for bytes in PEEK_BYTES {
+        let more = bytes - prefix.len() as u64;
+        file.by_ref().take(more).read_to_end(&mut prefix).map_err(failed)?;
+        peek = peek_at(&prefix);
+        if peek.session_id.is_some() || (prefix.len() as u64) < bytes {
+            break;
+        }
+    }
+    Ok(peek)
+}
+
+fn peek_at(prefix: &[u8]) -> Peek {
     let mut peek = Peek::default();
     for line in prefix.split(|b| *b == b'\n').take(PEEK_LINES) {
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let Ok(text) = std::str::from_utf8(line) else { continue };
         let Some(entry) = Entry::parse(text) else { continue };
         if entry.kind() == Some(Kind::Session) {
-            return Ok(header(&entry.fields));
+            return header(&entry.fields);
         }
         peek.began = peek.began.or_else(|| entry.at());
     }
-    Ok(peek)
+    peek
+}
+
+/// The key of a session that its program gives none: by its id, or by the hash of one that no key can hold.
+pub(crate) fn own_key(program: &str, id: &str) -> Result<SessionKey> {
+    if id.is_empty() || id.len() > ID_BYTES_MAX {
+        return SessionKey::of_chat(program, &hex(&Sha256::digest(id)));
+    }
+    SessionKey::of_chat(program, id)
 }
 
 fn header(fields: &Fields<'_>) -> Peek {

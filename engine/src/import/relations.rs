@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::fields::{self, Fields};
 use super::pi::Call;
 use super::report::Unresolved;
-use super::run::{Party, Run, RunEvent};
+use super::run::{Party, Run, RunEvent, is_run_id};
 use crate::clock::Timestamp;
 use crate::session::event::{Provenance, RunKind, RunStatus};
 use crate::session::key::{AgentId, SessionKey};
@@ -169,7 +169,7 @@ impl Relations {
         let answer = answer_text(content)?;
         let answer = Fields::parse(&answer)?;
         let status = answer.text("status").unwrap_or_default().into_owned();
-        let run_id = answer.text("runId").filter(|id| !id.is_empty())?.into_owned();
+        let run_id = answer.text("runId").filter(|id| is_run_id(id))?.into_owned();
         let target = match waiting.kind {
             RunKind::Spawn => answer.text("childSessionKey").map(|key| self.canonical(&key)),
             _ => self.target(&waiting, answer.text("sessionKey").as_deref()),

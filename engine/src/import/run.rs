@@ -17,6 +17,11 @@ pub(crate) const IMPORTED: &str = "imported";
 /// The scope of ids that are made from runs.
 const SCOPE: &str = "runs";
 
+/// Whether a run's id can name a stream.
+pub(crate) fn is_run_id(id: &str) -> bool {
+    (1..=512).contains(&id.len())
+}
+
 /// A run that a session asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {

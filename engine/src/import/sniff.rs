@@ -5,8 +5,8 @@ use std::io::{self, Read};
 
 use super::tree::SourceTree;
 
-/// How much of a file is looked at, in bytes.
-const PREFIX_BYTES: u64 = 64 << 10;
+/// How much of a file is looked at, in bytes: a little at first, and more when that tells nothing.
+const PREFIX_BYTES: [u64; 2] = [8 << 10, 64 << 10];
 
 /// How many lines of that are looked at before a file counts as unknown.
 const LINES_MAX: usize = 16;
@@ -96,10 +96,18 @@ pub(crate) enum Looks {
 
 /// Looks at a file.
 pub(crate) fn sniff(tree: &dyn SourceTree, path: &std::path::Path) -> io::Result<Looks> {
+    let mut file = tree.open(path)?;
     let mut prefix = Vec::new();
-    tree.open(path)?.take(PREFIX_BYTES).read_to_end(&mut prefix)?;
+    let mut found = Looks::Unknown;
+    for bytes in PREFIX_BYTES {
+        file.by_ref().take(bytes - prefix.len() as u64).read_to_end(&mut prefix)?;
+        found = looks(&prefix);
+        if found != Looks::Unknown || (prefix.len() as u64) < bytes {
+            break;
+        }
+    }
     let rollout = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"rollout-"));
-    Ok(match looks(&prefix) {
+    Ok(match found {
         Looks::Unknown if rollout => Looks::Of(Program::Codex),
         looks => looks,
     })

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
-use crate::import::discover::{Place, Refused, Source, Transcript, absent};
+use crate::import::discover::{Extent, Place, Refused, Source, Transcript, absent};
 use crate::import::sniff::{self, Looks, Program};
 use crate::import::time::parse_stamp;
 use crate::import::tree::{Node, NodeKind, SourceTree};
+use crate::session::key::AgentId;
 
 /// The name of the index in a folder of sessions.
 pub(crate) const INDEX: &str = "sessions.json";
@@ -137,7 +138,14 @@ pub(crate) fn state_folder(tree: &dyn SourceTree, folder: &Path) -> Result<Sourc
         transcripts: Vec::new(),
         copies: Vec::new(),
         state: None,
+        extent: if whole { Extent::Whole } else { Extent::Agent },
     };
+    let (agents, others): (Vec<AgentFolder>, Vec<AgentFolder>) =
+        agents.into_iter().partition(|agent| AgentId::parse(&agent.agent).is_ok());
+    source.copies.extend(others.into_iter().map(|other| Refused {
+        path: other.sessions,
+        reason: "no agent can have the name of this folder".to_owned(),
+    }));
     for agent in &agents {
         sort_files(tree, agent, &mut source)?;
     }

@@ -28,6 +28,8 @@ pub(crate) struct Row {
     /// The name of the transcript, where it is not `<session id>.jsonl`.
     pub(crate) file: Option<String>,
     pub(crate) spawned_by: Option<String>,
+    /// The session beside which a person began this one.
+    pub(crate) begun_beside: Option<String>,
     pub(crate) spawn_depth: Option<u64>,
     pub(crate) channel: Option<String>,
     pub(crate) chat_type: Option<ChatType>,
@@ -64,7 +66,7 @@ pub(crate) fn read(tree: &dyn SourceTree, path: &Path) -> Result<Vec<Row>> {
 fn row(key: &str, text: &str, offset: u64) -> Option<Row> {
     let mut fields = Fields::parse(text)?;
     let (bytes, sha256) = (text.len() as u64, hex(&Sha256::digest(text)));
-    let session_id = fields.take_text("sessionId")?.into_owned();
+    let session_id = fields.take_text("sessionId").filter(|id| !id.is_empty())?.into_owned();
     let updated = fields.get("updatedAt").and_then(fields::time);
     let file = fields.take_text("sessionFile").map(Cow::into_owned);
     let family = fields.get("usageFamilySessionIds");
@@ -82,7 +84,7 @@ fn row(key: &str, text: &str, offset: u64) -> Option<Row> {
     let (label, display_name) = (text("label"), text("displayName"));
     let channel = text("channel");
     let chat_type = text("chatType").and_then(|word| ChatType::from_word(&word));
-    let spawned_by = text("spawnedBy").or_else(|| text("parentSessionKey"));
+    let (spawned_by, begun_beside) = (text("spawnedBy"), text("parentSessionKey"));
     let spawn_depth = fields.get("spawnDepth").and_then(fields::count);
     Some(Row {
         key: key.to_owned(),
@@ -90,6 +92,7 @@ fn row(key: &str, text: &str, offset: u64) -> Option<Row> {
         updated,
         file,
         spawned_by,
+        begun_beside,
         spawn_depth,
         channel,
         chat_type,

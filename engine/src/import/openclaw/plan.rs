@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::import::damage::Damage;
 use crate::import::discover::{Source, Transcript};
 use crate::import::plan::{
-    FilePlan, IndexState, Opening, PartPlan, Peek, SessionPlan, Twin, name_from, peek,
+    FilePlan, IndexState, Opening, PartPlan, Peek, SessionPlan, Twin, name_from, own_key, peek,
 };
 use crate::import::run::Run;
 use crate::import::sniff::Program;
@@ -36,6 +36,21 @@ pub(crate) struct Planned {
     pub(crate) runs: Vec<Run>,
     pub(crate) waiting: Vec<Waiting>,
     pub(crate) damages: Vec<Damage>,
+}
+
+impl Planned {
+    /// Leaves out runs between sessions that are not imported.
+    pub(crate) fn keep_runs_of_sessions(&mut self) {
+        let main = AgentId::parse("main").ok();
+        let keys: HashSet<&str> =
+            self.sessions.iter().map(|session| session.key.as_str()).collect();
+        let is_here = |text: &Option<String>| {
+            let key = text.as_deref().zip(main.as_ref());
+            let key = key.and_then(|(text, main)| SessionKey::parse(text, main).ok());
+            key.is_some_and(|key| keys.contains(key.as_str()))
+        };
+        self.runs.retain(|run| is_here(&run.requester) || is_here(&run.target));
+    }
 }
 
 /// Plans the sessions of a state folder, parents before children.
@@ -273,9 +288,13 @@ impl<'a> Agent<'a> {
     }
 
     fn session_of_row(&self, key: SessionKey, row: &Row) -> SessionPlan {
-        let parent = row.spawned_by.as_deref();
-        let parent = parent.and_then(|text| SessionKey::parse(text, &self.id).ok());
-        let mut session = self.bare_session(key, parent);
+        let key_of = |text: &Option<String>| SessionKey::parse(text.as_deref()?, &self.id).ok();
+        let mut session = self.bare_session(key, key_of(&row.spawned_by));
+        // A session that was begun beside another one has a parent, and its first turn is a person's all the same.
+        if let Some(parent) = key_of(&row.begun_beside).filter(|_| session.parent.is_none()) {
+            session.opening.0.parent_key = Some(parent.to_string());
+            session.parent = Some(parent);
+        }
         let opened = &mut session.opening.0;
         let origin = row.origin.clone().unwrap_or_default();
         opened.channel = row.channel.clone().or(opened.channel.take());
@@ -304,7 +323,7 @@ impl<'a> Agent<'a> {
     }
 
     fn own_key(&self, id: &str) -> Result<SessionKey> {
-        SessionKey::of_chat(Program::OpenClaw.code(), id)
+        own_key(Program::OpenClaw.code(), id)
     }
 
     fn bare_session(&self, key: SessionKey, parent: Option<SessionKey>) -> SessionPlan {

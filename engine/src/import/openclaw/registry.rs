@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::hex;
 use crate::import::damage::{Damage, DamageClass};
 use crate::import::fields::{self, Fields};
-use crate::import::run::{AnnounceEnd, IMPORTED, Run};
+use crate::import::run::{AnnounceEnd, IMPORTED, Run, is_run_id};
 use crate::import::tree::SourceTree;
 use crate::session::event::{Cleanup, Origin, RunKind, RunStatus, Source, SpawnMode};
 
@@ -52,7 +52,7 @@ pub(crate) fn read(
                 found.push(run);
             }
             Some(None) => {
-                let detail = "the run does not say which session works and which one asked";
+                let detail = "the run does not say its id, which session works and which one asked";
                 damages.push(damage(DamageClass::MissingField, offset, spelled.len(), detail));
             }
             None => {
@@ -88,6 +88,9 @@ pub(super) fn whole(tree: &dyn SourceTree, path: &Path) -> Result<String> {
 
 fn run(id: &str, mut fields: Fields<'_>) -> Option<Run> {
     let id = fields.take_text("runId").map_or_else(|| id.to_owned(), Cow::into_owned);
+    if !is_run_id(&id) {
+        return None;
+    }
     let mut run = Run::new(id, RunKind::Spawn);
     run.target = Some(fields.take_text("childSessionKey")?.into_owned());
     run.requester = Some(fields.take_text("requesterSessionKey")?.into_owned());

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::error::Result;
 use crate::import::discover::Source;
-use crate::import::plan::{FilePlan, Opening, PartPlan, Peek, SessionPlan, Twin, name_from, peek};
+use crate::import::plan::{
+    FilePlan, Opening, PartPlan, Peek, SessionPlan, Twin, name_from, own_key, peek,
+};
 use crate::import::sniff::Program;
 use crate::import::tree::SourceTree;
 use crate::session::event::{Ingress, SessionKind};
-use crate::session::key::SessionKey;
 
 /// Plans the sessions of a source, in the order of their beginnings.
 pub(crate) fn plan(tree: &dyn SourceTree, source: &Source) -> Result<Vec<SessionPlan>> {
@@ -37,7 +38,7 @@ pub(crate) fn plan(tree: &dyn SourceTree, source: &Source) -> Result<Vec<Session
 fn session(id: &str, file: FilePlan, peek: Peek) -> Result<SessionPlan> {
     let program = Program::Pi.code();
     Ok(SessionPlan {
-        key: SessionKey::of_chat(program, id)?,
+        key: own_key(program, id)?,
         opening: Opening::bare(SessionKind::Other, program.to_owned(), program),
         task: None,
         door: Ingress::External,

@@ -9,7 +9,7 @@ use crate::format::Payload;
 use crate::id::{EventId, EventType, StoreId, StreamName, Version};
 use crate::session::event::{Event, SessionKind};
 use crate::store::{
-    Append, Appended, Cursor, Decider, Durability, Follow, Health, Items, NewEvent, View,
+    Append, Appended, Cursor, Decider, Durability, Follow, Health, Items, NewEvent,
 };
 
 fn tree(lines: &[&str]) -> MemoryTree {

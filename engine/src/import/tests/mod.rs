@@ -14,7 +14,9 @@ use serde_json::Value;
 use super::*;
 use crate::clock::{Clock, ManualClock, Timestamp};
 use crate::error::Result;
-use crate::store::{EventStore, Item, MemoryStore, Read, Record};
+use crate::projection::Folded;
+use crate::session::index::Sessions;
+use crate::store::{EventStore, Item, MemoryStore, Read, Record, View};
 
 /// A store, and the clock that it goes by.
 struct World {
@@ -48,6 +50,11 @@ impl World {
     /// The events of a stream in words, see [`told`].
     fn stream(&self, name: &str) -> Vec<String> {
         self.records().iter().filter(|r| r.stream.as_str() == name).map(told).collect()
+    }
+
+    /// The view of sessions.
+    fn sessions(&self) -> Sessions {
+        Folded::<Sessions>::of(&self.store, View::Durable).unwrap().state().clone()
     }
 
     fn len(&self) -> usize {

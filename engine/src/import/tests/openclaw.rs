@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::error::ErrorKind;
+use crate::id::StreamName;
+use crate::import::time::parse_rfc3339 as parse;
+use crate::session::index::{Names, Status};
+use crate::session::key::AgentId;
 
 const MAIN: &str = "agents/main/sessions";
 
@@ -93,6 +97,58 @@ fn the_sample() {
     let keys: Vec<&str> = report.sources[0].sessions.iter().map(|s| s.key.as_str()).collect();
     let place = |key: &str| keys.iter().position(|have| *have == key).unwrap();
     assert!(place("agent:main:main") < place(north) && place("agent:main:main") < place(south));
+}
+
+/// Goal: the views show imported sessions as what they are: whose child, how they ended, with nothing left to run or to
+/// tell. Method: the rows of the sample's sessions.
+#[test]
+fn the_sample_in_the_views() {
+    let world = World::new();
+    world.import(&sample_tree(), "sample");
+    let sessions = world.sessions();
+    assert_eq!((sessions.len(), sessions.passed_over()), (4, 0));
+    let row = |key: &str| sessions.row(&StreamName::new(key).unwrap()).unwrap().clone();
+    let main = row("agent:main:main");
+    assert_eq!((main.turns, main.parts, main.total_tokens), (9, 1, 5_687));
+    assert_eq!((main.pending_announces, main.open_runs), (0, 0));
+    assert_eq!(main.last_human_at, parse("2026-03-02T09:00:05Z"), "no child counts as a person");
+    assert_eq!(
+        main.transcript_path.as_deref().map(|path| path.starts_with("sample/agents/main")),
+        Some(true)
+    );
+    let south = row("agent:main:subagent:0a9b4e73-6d18-4c2f-8e50-b7c3d9f1a412");
+    assert_eq!(south.parent_key.as_deref(), Some("agent:main:main"));
+    assert_eq!((south.status, south.label.as_deref()), (Status::Failed, Some("south-log")));
+    assert_eq!((south.last_human_at, south.spawn_depth), (None, 1));
+}
+
+/// Goal: a session that a person began beside another one is its child and no spawn; a folder that no agent can own and
+/// an id that no key can hold stop nothing. Method: one of each.
+#[test]
+fn odd_folders_and_ids() {
+    let long = "l".repeat(2_000);
+    let mut tree = state(
+        r#"{"agent:main:main":{"sessionId":"a"},"agent:main:side":{"sessionId":"b","parentSessionKey":"agent:main:main"},"agent:main:none":{"sessionId":""}}"#,
+        &[
+            ("a.jsonl", one("a", "09:00:00", "x")),
+            ("b.jsonl", one("b", "09:01:00", "mine")),
+            ("c.jsonl", one(&long, "09:01:00", "long")),
+        ],
+    );
+    tree.put("o/agents/No Agent!/sessions/d.jsonl", one("d", "09:00:00", "x"));
+    let world = World::new();
+    let report = world.import(&tree, "o");
+    assert_eq!(report.totals().sessions, 3);
+    assert_eq!(report.sources[0].copies.len(), 1);
+    assert_eq!(world.stream("agent:main:side")[1], r#"user external "mine""#);
+    let side = world.sessions().row(&StreamName::new("agent:main:side").unwrap()).unwrap().clone();
+    assert_eq!(side.parent_key.as_deref(), Some("agent:main:main"));
+    assert!(
+        report.sources[0]
+            .sessions
+            .iter()
+            .any(|s| s.key.starts_with("openclaw:") && s.key.len() == 73)
+    );
 }
 
 /// Goal: archives of resets are earlier parts of the key that went on, and of no key when that is not certain. Method:
@@ -254,6 +310,13 @@ fn one_id_under_two_keys() {
     };
     assert_eq!(counted(&world), ["cron:j1"]);
     assert_eq!(world.import(&tree, "o").totals().new, 0);
+    let main = AgentId::parse("main").unwrap();
+    let ambiguous = world.sessions().find("a", &main, Names::Whole).unwrap_err();
+    assert!(ambiguous.to_string().contains("ambiguous"), "{ambiguous}");
+    for key in ["cron:j1", "cron:j1:run:r1"] {
+        assert!(ambiguous.to_string().contains(key), "{ambiguous}");
+        assert_eq!(world.sessions().find(key, &main, Names::Whole).unwrap().key.as_str(), key);
+    }
     let index = r#"{"cron:j1:run:r1":{"sessionId":"a"},"cron:j1":{"sessionId":"b"}}"#;
     let tree = state(index, &[("a.jsonl", transcript), ("b.jsonl", one("b", "10:00:00", "next"))]);
     assert_eq!(world.import(&tree, "o").totals().new, 3);
@@ -521,7 +584,9 @@ fn parts_of_a_state_folder() {
     let world = World::new();
     let tree = sample_tree();
     let parent = "sample/agents/main/sessions/6b0f3a52-1c84-4d7e-9a51-0c2d7e1f4a01.jsonl";
-    world.import(&tree, parent);
+    let named = world.import(&tree, parent);
+    assert_eq!(named.totals().sessions, 1);
+    assert_eq!(damages(&named), [""; 0], "that others were not named is no damage");
     let alone = world.stream("agent:main:main").len();
     assert!(alone > 14);
     world.import(&tree, "sample/agents/ops/sessions");
