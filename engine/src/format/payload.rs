@@ -145,19 +145,21 @@ pub fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// A strict reader of JSON that copies what it reads without white space. It recurses, at most [`DEPTH_MAX`] deep.
+/// A strict reader of JSON that leaves white space out. It recurses, at most [`DEPTH_MAX`] deep.
 struct Check<'a> {
     text: &'a str,
     at: usize,
+    /// What is kept of the text before `kept`: all of it but white space between parts.
     out: String,
+    kept: usize,
 }
 
 impl<'a> Check<'a> {
     fn new(text: &'a str) -> Self {
-        Self { text, at: 0, out: String::with_capacity(text.len()) }
+        Self { text, at: 0, out: String::new(), kept: 0 }
     }
 
-    fn whole_object(mut self) -> Result<String> {
+    fn whole_object(mut self) -> Result<Cow<'a, str>> {
         self.space();
         if self.peek() != Some(b'{') {
             return Err(self.error("a payload is a JSON object"));
@@ -167,7 +169,11 @@ impl<'a> Check<'a> {
         if self.at < self.text.len() {
             return Err(self.error("there is text after the object"));
         }
-        Ok(self.out)
+        if self.kept == 0 {
+            return Ok(Cow::Borrowed(self.text));
+        }
+        self.out.push_str(self.text.get(self.kept..).unwrap_or_default());
+        Ok(Cow::Owned(self.out))
     }
 
     fn value(&mut self, depth: usize) -> Result<()> {
@@ -242,7 +248,7 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// A string, copied as it is spelled and returned so. What it means is not asked.
+    /// A string as it is spelled. What it means is not asked.
     fn string(&mut self) -> Result<&'a str> {
         if self.peek() != Some(b'"') {
             return Err(self.error("a string is expected here"));
@@ -267,9 +273,7 @@ impl<'a> Check<'a> {
             self.escape()?;
         }
         self.at += 1;
-        let spelled = self.text.get(start..self.at).unwrap_or_default();
-        self.out.push_str(spelled);
-        Ok(spelled)
+        Ok(self.text.get(start..self.at).unwrap_or_default())
     }
 
     fn escape(&mut self) -> Result<()> {
@@ -330,7 +334,6 @@ impl<'a> Check<'a> {
         if !held {
             return Err(self.error("no 64-bit integer and no finite double holds this number"));
         }
-        self.out.push_str(text);
         self.at += end;
         Ok(())
     }
@@ -339,7 +342,6 @@ impl<'a> Check<'a> {
         if !self.text.get(self.at..).unwrap_or_default().starts_with(word) {
             return Err(self.error("this begins no value"));
         }
-        self.out.push_str(word);
         self.at += word.len();
         Ok(())
     }
@@ -348,7 +350,6 @@ impl<'a> Check<'a> {
         if self.peek() != Some(byte) {
             return Err(self.error(&format!("{:?} is expected here", char::from(byte))));
         }
-        self.out.push(char::from(byte));
         self.at += 1;
         Ok(())
     }
@@ -357,9 +358,15 @@ impl<'a> Check<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
+    /// Passes over white space and leaves it out of what is kept.
     fn space(&mut self) {
+        let start = self.at;
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
+        }
+        if self.at > start {
+            self.out.push_str(self.text.get(self.kept..start).unwrap_or_default());
+            self.kept = self.at;
         }
     }
 
