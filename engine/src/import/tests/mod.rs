@@ -4,7 +4,9 @@ mod damage;
 mod flows;
 mod openclaw;
 mod pi;
+mod places;
 mod real;
+mod relations;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -124,4 +126,24 @@ fn said(id: &str, second: u32, text: &str) -> String {
         "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":null,\"timestamp\":\"2026-03-01T09:00:{second:02}.000Z\",\
          \"message\":{{\"role\":\"user\",\"content\":\"{text}\"}}}}"
     )
+}
+
+/// The folder of the main agent's sessions in a state folder.
+const MAIN: &str = "agents/main/sessions";
+
+/// A state folder `o` of the agent `main` with this index and these files.
+fn state(index: &str, files: &[(&str, String)]) -> MemoryTree {
+    let mut tree = MemoryTree::default();
+    if !index.is_empty() {
+        tree.put(format!("o/{MAIN}/sessions.json"), index);
+    }
+    for (name, text) in files {
+        let folder = if name.contains('/') { String::new() } else { format!("{MAIN}/") };
+        tree.put(format!("o/{folder}{name}"), text.as_str());
+    }
+    tree
+}
+
+fn one(id: &str, time: &str, text: &str) -> String {
+    format!("{}{}\n", header(id, time), said(&format!("{id}1"), 1, text))
 }

@@ -1,0 +1,146 @@
+//! What can be imported under a path, what is refused, and with which words.
+
+use std::path::PathBuf;
+
+use super::*;
+use crate::error::ErrorKind;
+
+/// Goal: an index that cannot be read stops the import before anything is done, and a later one succeeds. Method: an
+/// index of garbage, then a whole one.
+#[test]
+fn a_broken_index_stops() {
+    let world = World::new();
+    let file = ("a.jsonl", one("a", "09:00:00", "x"));
+    let error =
+        world.try_import(&state("\u{1}garbage", std::slice::from_ref(&file)), "o").unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::Corrupt);
+    assert!(error.to_string().contains("o/agents/main/sessions/sessions.json"), "{error}");
+    assert!(error.hint_text().is_some() || std::error::Error::source(&error).is_some());
+    assert_eq!(world.len(), 0);
+    let report = world.import(&state(r#"{"agent:main:main":{"sessionId":"a"}}"#, &[file]), "o");
+    assert_eq!(report.totals().sessions, 1);
+}
+
+/// Goal: sessions in SQLite are refused with the number of the schema, whatever files lie beside them, and a database
+/// of earlier versions, which holds other things, hinders nothing. Method: databases of a header and a schema.
+#[test]
+fn sqlite_is_refused() {
+    let database = |tables: &str| {
+        let mut bytes = b"SQLite format 3\0".to_vec();
+        bytes.resize(63, 0);
+        bytes.push(23);
+        bytes.resize(100_000, 0);
+        bytes.extend_from_slice(tables.as_bytes());
+        bytes
+    };
+    let path = "o/agents/main/agent/openclaw-agent.sqlite";
+    let file = || ("a.jsonl.reset.2026-03-01T09-30-00.000Z", one("a", "09:00:00", "x"));
+    for (tree, refused) in [(MemoryTree::default(), true), (state("", &[file()]), true)] {
+        let mut tree = tree;
+        tree.put(path, database("CREATE TABLE transcript_events(session_id TEXT)"));
+        let error = discover_in(&tree, Path::new("o")).unwrap_err();
+        assert_eq!(*error.kind() == ErrorKind::Unsupported, refused);
+        assert!(error.to_string().contains("schema 23"), "{error}");
+        assert!(error.to_string().contains("openclaw-agent.sqlite"), "{error}");
+        let above = discover_in(&tree, Path::new("")).unwrap_err();
+        assert_eq!(*above.kind(), ErrorKind::Unsupported);
+    }
+    let mut tree = state("", &[file()]);
+    tree.put(path, database("CREATE TABLE auth(id TEXT)"));
+    assert_eq!(World::new().import(&tree, "o").totals().sessions, 1);
+    tree.put(path, database("CREATE TABLE transcript_events(session_id TEXT)"));
+    let named = World::new().import(&tree, &format!("o/{MAIN}"));
+    assert_eq!(named.totals().sessions, 1, "files from before, named by themselves");
+}
+
+/// Goal: files of other programs are refused by name when they are named, and told when they are found. Method: a file
+/// of each, alone and beside one that can be imported.
+#[test]
+fn others_are_refused_by_name() {
+    let mut tree = MemoryTree::new([
+        ("h/claude.jsonl", r#"{"parentUuid":null,"sessionId":"s","type":"user","message":{}}"#),
+        ("h/rollout-1.jsonl", r#"{"timestamp":"t","type":"session_meta","payload":{}}"#),
+        ("h/gemini.json", r#"{"sessionId":"s","projectHash":"h"}"#),
+        ("h/hermes.json", "{\n \"session_id\": \"s\",\n \"platform\": \"cli\"\n}"),
+        ("h/arka.json", r#"{"key":"k","channel":"cli","chat_id":"1","turns":[]}"#),
+        ("h/notes.txt", "notes"),
+    ]);
+    for (file, name) in [
+        ("claude.jsonl", "Claude Code"),
+        ("rollout-1.jsonl", "Codex"),
+        ("gemini.json", "Gemini CLI"),
+        ("hermes.json", "Hermes"),
+        ("arka.json", "Arka"),
+    ] {
+        let error = discover_in(&tree, Path::new("h").join(file).as_path()).unwrap_err();
+        assert_eq!(*error.kind(), ErrorKind::Unsupported, "{file}");
+        assert!(error.to_string().contains(name) && error.to_string().contains(file), "{error}");
+    }
+    let unknown = discover_in(&tree, Path::new("h/notes.txt")).unwrap_err();
+    assert_eq!(*unknown.kind(), ErrorKind::InvalidInput);
+    assert_eq!(*discover_in(&tree, Path::new("nowhere")).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(*discover_in(&tree, Path::new("h")).unwrap_err().kind(), ErrorKind::Unsupported);
+    tree.put("h/pi.jsonl", session("s", &[&said("a", 1, "x")]));
+    let report = World::new().import(&tree, "h");
+    assert_eq!((report.refused.len(), report.unknown.len()), (5, 1));
+    assert_eq!(report.totals().sessions, 1);
+}
+
+/// Goal: a part of a state folder that is named is imported as it would be with the whole. Method: a transcript, an
+/// agent's sessions and its folder, then the whole, which adds only what is missing.
+#[test]
+fn parts_of_a_state_folder() {
+    let world = World::new();
+    let tree = sample_tree();
+    let parent = "sample/agents/main/sessions/6b0f3a52-1c84-4d7e-9a51-0c2d7e1f4a01.jsonl";
+    let named = world.import(&tree, parent);
+    assert_eq!(named.totals().sessions, 1);
+    assert_eq!(damages(&named), [""; 0], "that others were not named is no damage");
+    let alone = world.stream("agent:main:main").len();
+    assert!(alone > 14);
+    world.import(&tree, "sample/agents/ops/sessions");
+    world.import(&tree, "sample/agents/main");
+    let whole = World::new();
+    whole.import(&tree, "sample");
+    world.import(&tree, "sample");
+    for key in ["agent:main:main", "agent:ops:main", "run:run-north", "run:run-south"] {
+        let sorted = |world: &World| {
+            let mut told = world.stream(key);
+            told.sort();
+            told
+        };
+        assert_eq!(sorted(&world), sorted(&whole), "{key}");
+    }
+}
+
+/// Goal: the first steps can offer what lies in the usual places, newest first and up to a size. Method: a home folder
+/// on disk with two programs' sessions.
+#[test]
+fn usual_places() {
+    let tree = MemoryTree::new([
+        ("home/.openclaw/agents/main/sessions/a.jsonl", one("a", "09:00:00", "x")),
+        ("home/.pi/agent/sessions/--w--/s.jsonl", session("s", &[])),
+        (
+            "home/.clawdbot/agents/main/agent/openclaw-agent.sqlite",
+            "SQLite format 3\0".to_owned() + &"\0".repeat(84),
+        ),
+    ]);
+    let places = discover_usual(&tree, Path::new("home"));
+    let found: Vec<(Program, u64)> =
+        places.transcripts.iter().map(|u| (u.program, u.transcript.bytes)).collect();
+    let (a, s) = (one("a", "09:00:00", "x").len() as u64, header("s", "09:00:00").len() as u64);
+    assert_eq!(found, [(Program::OpenClaw, a), (Program::Pi, s)]);
+    assert_eq!(places.refused.len(), 1);
+    assert_eq!(newest(&places.transcripts, a).len(), 1);
+    assert_eq!(newest(&places.transcripts, a + s).len(), 2);
+    assert_eq!(newest(&places.transcripts, 1).len(), 1);
+    assert_eq!(newest(&[], 1).len(), 0);
+    let only = newest(&places.transcripts, a).iter().map(|u| u.transcript.path.clone());
+    let only: std::collections::BTreeSet<PathBuf> = only.collect();
+    let found = discover_in(&tree, Path::new("home/.openclaw")).unwrap();
+    let world = World::new();
+    let how = Options { mode: Mode::Append, only: Some(only) };
+    assert_eq!(world.take(&tree, &found, &how).unwrap().totals().sessions, 1);
+    let none = Options { mode: Mode::Append, only: Some(Default::default()) };
+    assert_eq!(world.take(&tree, &found, &none).unwrap().totals().sessions, 0);
+}
