@@ -231,7 +231,9 @@ impl Writer {
         let durable = self.make_current(side)?;
         let (mut bytes, mut end) = self.plan_group(side, jobs, attempt, durable)?;
         if jobs.iter().any(Job::met_damage) {
-            // A known line that is no longer whole: a sync that failed may have taken it, and that is not settled yet.
+            // A known line that is no longer whole: a sync that failed may have taken it, and that is not settled yet. Until
+            // it is, no answer says anything.
+            jobs.iter_mut().for_each(|job| job.outcome = None);
             let durable = self.settle_now(side)?;
             (bytes, end) = self.plan_group(side, jobs, attempt, durable)?;
         }
