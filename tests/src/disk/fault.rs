@@ -136,6 +136,8 @@ pub struct Chances {
     pub write_back: f64,
     /// Such a write-back fails.
     pub write_back_fails: f64,
+    /// A read fails.
+    pub read_fails: f64,
     /// A read gives fewer bytes than it could.
     pub short_read: f64,
     /// A write takes fewer bytes than it could.

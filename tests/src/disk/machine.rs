@@ -6,7 +6,7 @@ use std::{io, thread};
 
 use super::call::{Call, Done, Op, Pid};
 use super::choose::Loss;
-use super::fault::{Chances, Effect, Rule, SyncFault};
+use super::fault::{Chances, EIO, Effect, Rule, SyncFault};
 use super::kernel::{Kernel, OpenId};
 use super::schedule::{Status, Waiting};
 use super::view::View;
@@ -295,8 +295,14 @@ impl State {
         if let Some(effect) = met.fold(None, |first, next| first.or(Some(next))) {
             return Some(effect);
         }
-        let Chances { sync_fails, write_back, write_back_fails, short_read, short_write } =
-            self.chances;
+        let Chances {
+            sync_fails,
+            write_back,
+            write_back_fails,
+            read_fails,
+            short_read,
+            short_write,
+        } = self.chances;
         let kernel = &mut self.kernel;
         if kernel.happens(write_back) {
             kernel.write_back(write_back_fails);
@@ -304,6 +310,9 @@ impl State {
         match (&waiting.call.op, waiting.open) {
             (Op::SyncData, Some(id)) if kernel.has_dirty_data(id) && kernel.happens(sync_fails) => {
                 Some(Effect::Sync(SyncFault::draw(&mut kernel.rng)))
+            }
+            (Op::ReadAt { .. } | Op::Map, _) if kernel.happens(read_fails) => {
+                Some(Effect::Fail(EIO))
             }
             (Op::ReadAt { len, .. }, _) if *len > 1 && kernel.happens(short_read) => {
                 Some(Effect::Short(kernel.rng.usize(1..*len)))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_engine::format::{self, control};
-use annals_engine::id::{EventId, Seq, Version};
+use annals_engine::id::{Crc, EventId, Seq, Version};
 use annals_engine::store::NewEvent;
 use sha2::{Digest, Sha256};
 
@@ -14,8 +14,9 @@ use crate::disk::Kernel;
 /// What is wrong, each with the name of the invariant that does not hold.
 pub type Wrong = Vec<String>;
 
-/// I1 and what goes with it: every acknowledged event is present, unchanged, at its positions; nothing is there twice,
-/// nothing that was refused, and every stream counts from 1 without a hole.
+/// I1 and what goes with it: every acknowledged event is present, unchanged, at its positions, and every line that a
+/// reader was shown as durable; nothing is there twice, nothing that was refused, and every stream counts from 1 without
+/// a hole.
 #[must_use]
 pub fn told_is_there(told: &Told, found: &Found) -> Wrong {
     let mut wrong = told.wrong.clone();
@@ -47,6 +48,10 @@ pub fn told_is_there(told: &Told, found: &Found) -> Wrong {
             wrong.push(format!("batch {n} was refused and is in the log"));
         }
     }
+    let lines: BTreeMap<Seq, Crc> =
+        found.lines.iter().map(|line| (line.record.seq, line.record.crc)).collect();
+    let gone = told.shown.iter().find(|(seq, crc)| lines.get(seq) != Some(crc));
+    wrong.extend(gone.map(|(seq, _)| format!("I1: {seq} was shown as durable and is gone")));
     wrong.extend(versions_are_dense(found));
     wrong
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
-use annals_engine::id::{EventId, Seq, Version};
+use annals_engine::id::{Crc, EventId, Seq, Version};
 use annals_engine::store::{Appended, Durability, NewEvent};
 use annals_engine::{ErrorKind, Result};
 
@@ -24,6 +24,8 @@ pub struct Told {
     possible: BTreeSet<usize>,
     /// The batches that each process is appending: more than one when it decided more than once.
     under_way: BTreeMap<Pid, Vec<usize>>,
+    /// Lines that a reader was shown as durable, by their checksums.
+    pub shown: BTreeMap<Seq, Crc>,
     /// Every answer that was an error, in words, with the number of its batch.
     pub errors: Vec<(usize, String)>,
     /// What was answered wrongly.
@@ -54,6 +56,13 @@ impl Told {
                     self.possible.extend(batches);
                 }
             }
+        }
+    }
+
+    /// A reader was shown a line as durable.
+    pub fn show(&mut self, seq: Seq, crc: Crc) {
+        if self.shown.insert(seq, crc).is_some_and(|before| before != crc) {
+            self.wrong.push(format!("readers were shown two lines at {seq} as durable"));
         }
     }
 

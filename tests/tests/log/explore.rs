@@ -10,7 +10,7 @@ use annals_tests::history::{Found, Wrong};
 use fastrand::Rng;
 
 use super::counter;
-use super::machine::{Machine, Opener, active, event};
+use super::machine::{Machine, Opener, active, event, read_durable};
 
 /// What may happen in a run.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +32,7 @@ const FAIR: Weather = Weather {
         sync_fails: 0.0,
         write_back: 0.05,
         write_back_fails: 0.0,
+        read_fails: 0.0,
         short_read: 0.02,
         short_write: 0.02,
     },
@@ -77,6 +78,13 @@ fn failed_syncs_and_kills() {
 fn write_back_errors() {
     let chances = Chances { write_back: 0.1, write_back_fails: 0.1, ..FAIR.chances };
     explore("write_back_errors", Weather { kill: 0.024, chances, ..FAIR });
+}
+
+/// Reads fail now and then: an error, never the end of the log and never corruption.
+#[test]
+fn failed_reads() {
+    let chances = Chances { read_fails: 0.003, ..FAIR.chances };
+    explore("failed_reads", Weather { chances, ..FAIR });
 }
 
 /// Another program appends to the log now and then.
@@ -132,6 +140,7 @@ struct Run {
     rng: Rng,
     weather: Weather,
     processes: Vec<Pid>,
+    reader: Pid,
     /// The disk after each power loss since the last check: what is on it then goes only where recovery puts it.
     stable: Vec<Kernel>,
     /// The machine after kills alone; another power loss may take from it what was not synced.
@@ -146,6 +155,7 @@ impl Run {
             rng: Rng::with_seed(seed),
             weather,
             processes: Vec::new(),
+            reader: Pid(0),
             stable: Vec::new(),
             volatile: None,
         }
@@ -157,6 +167,7 @@ impl Run {
         self.m.disk.set_chances(chances);
         self.m.told().syncs_fail = chances.sync_fails + chances.write_back_fails > 0.0;
         self.processes = (0..3).map(|_| self.start()).collect();
+        self.reader = self.start_reader();
         let end = self.m.disk.calls() + self.rng.usize(50..1_500);
         while self.m.disk.calls() < end {
             self.step();
@@ -201,6 +212,27 @@ impl Run {
                 self.processes[n] = self.start();
             }
         }
+        if self.m.disk.call_waiting(self.reader).is_none() {
+            self.reader = self.start_reader();
+        }
+    }
+
+    /// A process that reads the log again and again, from where it stood.
+    fn start_reader(&mut self) -> Pid {
+        let opener = self.m.opener();
+        self.m.disk.spawn("reader", move |view| {
+            let mut cursor = None;
+            for _ in 0..20 {
+                match read_durable(&opener, Arc::clone(&view), cursor) {
+                    Ok(now) => cursor = now,
+                    Err(error) if *error.kind() == ErrorKind::HistoryChanged => {
+                        let wrong = format!("durable history changed for a reader: {error}");
+                        return opener.told.lock().unwrap().wrong.push(wrong);
+                    }
+                    Err(_) => return,
+                }
+            }
+        })
     }
 
     fn start(&mut self) -> Pid {

@@ -8,7 +8,9 @@ use annals_engine::clock::{ManualClock, Timestamp};
 use annals_engine::format::Payload;
 use annals_engine::id::{EventId, EventType, StreamName};
 use annals_engine::log::{Log, Options};
-use annals_engine::store::{Append, Appended, Durability, EventStore, NewEvent};
+use annals_engine::store::{
+    Append, Appended, Cursor, Durability, EventStore, Item, NewEvent, Read,
+};
 use annals_tests::disk::{Call, Kernel, Loss, Op, Pid, SimDisk, Stop, View};
 use annals_tests::history::{
     Found, Told, Wrong, bytes_are_kept, only_whole_lines, path, prefix_of, segments, told_is_there,
@@ -145,6 +147,31 @@ impl Opener {
     }
 }
 
+/// Reads on from a cursor as far as the log is durable, and remembers what was shown. Returns where it stands then.
+///
+/// # Errors
+/// What opening and reading say.
+pub(crate) fn read_durable(
+    opener: &Opener,
+    view: Arc<View>,
+    mut cursor: Option<Cursor>,
+) -> Result<Option<Cursor>> {
+    let log = Log::open_read_only(view, Options::default())?;
+    for item in log.read(Read::after(cursor))? {
+        match item? {
+            Item::Record(record) => {
+                opener.told.lock().unwrap().show(record.seq, record.crc);
+                cursor = Some(record.cursor(log.id()));
+            }
+            Item::Gap(damage) if damage.seqs.is_none() => {}
+            Item::Gap(damage) => {
+                opener.told.lock().unwrap().wrong.push(format!("I3: false damage: {damage:?}"));
+            }
+        }
+    }
+    Ok(cursor)
+}
+
 /// A process that has the log open and remembers what it was told.
 pub(crate) struct Client {
     pub(crate) log: Log,
@@ -224,7 +251,7 @@ pub(crate) fn is_write_to_log(call: &Call) -> bool {
 
 /// What the engine's reader shows is what lies on the disk, and it reports no damage.
 fn reader_agrees(log: &Log, found: &Found) -> Wrong {
-    use annals_engine::store::{Health, Item, Read, View};
+    use annals_engine::store::{Health, View};
     let mut wrong = Wrong::new();
     let items = match log.read(Read::default().view(View::Written)) {
         Ok(items) => items.collect::<Result<Vec<Item>>>(),

@@ -5,6 +5,7 @@
 mod counter;
 mod crashes;
 mod damage;
+mod differential;
 mod explore;
 mod failed_syncs;
 mod field;
