@@ -56,13 +56,13 @@ fn keep(storage: &dyn Storage, blob: &BlobRef, content: &[u8]) -> io::Result<()>
     let written = file
         .truncate(0)
         .and_then(|()| write_full(&*file, content, 0))
-        .and_then(|()| file.sync_data());
+        .and_then(|()| file.sync_data())
+        .and_then(|()| storage.rename(&temporary, &path));
     if let Err(e) = written {
         // Only a file that no line names is left behind.
         let _ = storage.remove(&temporary);
         return Err(e);
     }
-    storage.rename(&temporary, &path)?;
     storage.sync_dir(folder)
 }
 

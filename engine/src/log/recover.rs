@@ -140,8 +140,8 @@ impl Writer {
     /// name its end, and the active segment takes lines.
     ///
     /// # Errors
-    /// `Corrupt` with the damage when acknowledged events are lost or damaged: nothing was touched. `ReadOnly` when a
-    /// second sync in a row failed.
+    /// `Corrupt` with the damage when acknowledged events are lost or damaged: nothing was touched. What the
+    /// disk says when a second sync in a row fails; handles that are open then get `ReadOnly` from now on.
     pub(super) fn settle(&self, append: &mut AppendSide, sync: &mut SyncSide) -> Result<()> {
         let halts = |sync: &SyncSide| -> Result<u64> {
             Ok(sync.lock.read::<Durable>()?.unwrap_or_default().halts)

@@ -32,8 +32,9 @@ pub trait EventStore: Send + Sync {
     /// stream, type and data, give their first positions (durable under the same rule) and append nothing.
     ///
     /// # Errors
-    /// `Conflict`, `IdReused`, `PartialDuplicate`, `TooLarge`, `InvalidInput`, `Full`, `Unavailable`, `ReadOnly`,
-    /// `Corrupt` (damage waits for the operator): nothing written. `Indeterminate`: perhaps.
+    /// `Conflict`, `IdReused`, `PartialDuplicate`, `TooLarge`, `InvalidInput`, `Full`, `Unavailable`, `ReadOnly`, `Io`,
+    /// `NotFound` (a file of the store is gone), `Corrupt` (damage waits for the operator): nothing written.
+    /// `Indeterminate`: perhaps.
     fn append(&self, append: Append) -> Result<Appended>;
 
     /// Lets `decider` see everything that is in the log and then decide what to append, with nothing in between. The

@@ -256,7 +256,8 @@ impl NamePattern {
     }
 }
 
-/// Which events are wanted. An empty list wants all; gaps always come.
+/// Which events are wanted. An empty list wants all. A gap comes wherever a wanted event may be missing; where the store
+/// knows that none is, damage to other events need not be told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Streams, any of these.

@@ -26,9 +26,9 @@ impl Watch {
                 .caused_by(e)
         };
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            let tells =
+            let tells_nothing =
                 event.is_ok_and(|e| matches!(e.kind, EventKind::Access(_)) && !e.need_rescan());
-            if !tells {
+            if !tells_nothing {
                 changed();
             }
         })
