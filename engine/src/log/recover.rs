@@ -238,10 +238,11 @@ impl Writer {
     }
 
     fn refuse(&self, damage: &Damage) -> Error {
-        let (first, last) = damage.seqs.unwrap_or_default();
+        let (first, _) = damage.seqs.unwrap_or_default();
+        let what = damage.class.code();
         Error::new(
             ErrorKind::Corrupt,
-            format!("acknowledged events {first} to {last} are {}", damage.class.code()),
+            format!("acknowledged events are {what}, from position {first} on; nothing is appended"),
         )
         .path(self.storage.display(&damage.file))
         .offset(damage.offset)
