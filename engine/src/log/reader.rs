@@ -156,6 +156,10 @@ impl Reader {
         if self.durable == Seq::ZERO || self.reported >= self.durable {
             return Ok(false);
         }
+        if !segments::list(&*self.view.storage)?.is_empty() {
+            // The first segment was made between the two looks.
+            return Ok(true);
+        }
         self.reported = self.durable;
         self.take_missing(self.durable)?;
         Ok(true)
