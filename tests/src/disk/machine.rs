@@ -159,6 +159,12 @@ impl SimDisk {
         self.shared.lock().trace.clone()
     }
 
+    /// The calls from the n-th on, counted from 0.
+    #[must_use]
+    pub fn trace_from(&self, n: usize) -> Vec<Done> {
+        self.shared.lock().trace.get(n..).unwrap_or_default().to_vec()
+    }
+
     /// How many calls there were.
     #[must_use]
     pub fn calls(&self) -> usize {

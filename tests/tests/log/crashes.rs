@@ -8,8 +8,11 @@ use annals_tests::history::{Found, Told, Wrong};
 
 use super::machine::{Machine, active, event};
 
-/// How many images of one state are looked at before chance decides.
-const EVERY_IMAGE_UP_TO: usize = 64;
+/// How many seeds a state is crashed with, and how many images it may have for all of them to be looked at instead: more
+/// when more runs are asked for.
+fn effort() -> (u64, usize) {
+    if std::env::var_os("ANNALS_SEEDS").is_some() { (64, 4_096) } else { (8, 64) }
+}
 
 /// What the scripts append: single events, a batch over two streams, one that is only written.
 fn batches() -> Vec<(Vec<NewEvent>, Durability)> {
@@ -68,12 +71,13 @@ fn recover(m: &Machine, told: &Told, power: bool, before: &Found, image: &Kernel
 #[test]
 fn power_loss_at_every_call() {
     let (m, images, told) = played(1);
+    let (seeds, limit) = effort();
     let mut recoveries = 0;
     for image in &images {
         let told = told_at(&told, image.number);
         let before = Found::read(image.kernel());
-        let losses = (0..8).map(Loss::Seed).chain([Loss::Everything, Loss::Nothing]);
-        let after: Vec<Kernel> = match image.kernel().every_power_loss(EVERY_IMAGE_UP_TO) {
+        let losses = (0..seeds).map(Loss::Seed).chain([Loss::Everything, Loss::Nothing]);
+        let after: Vec<Kernel> = match image.kernel().every_power_loss(limit) {
             Some(all) => all,
             None => losses.map(|loss| image.kernel().after_power_loss(&loss)).collect(),
         };

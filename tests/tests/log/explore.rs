@@ -1,9 +1,11 @@
 //! Random runs: three processes append, repeat, roll and are killed; syncs and write-back fail; the power fails, also
-//! inside recovery; other programs write into the log. After each recovery every invariant is checked.
+//! inside recovery; the clock jumps; other programs write into the log. After each recovery every invariant is checked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use annals_engine::ErrorKind;
+use annals_engine::clock::Clock;
 use annals_engine::store::{Durability, NewEvent};
 use annals_tests::disk::{Chances, Kernel, Loss, Pid, View};
 use annals_tests::history::{Found, Wrong};
@@ -193,7 +195,12 @@ impl Run {
 
     fn step(&mut self) {
         let n = self.rng.usize(0..self.processes.len());
-        self.m.clock.advance(std::time::Duration::from_micros(self.rng.u64(1..500)));
+        self.m.clock.advance(Duration::from_micros(self.rng.u64(1..500)));
+        if self.happens(0.002) {
+            let by = Duration::from_millis(self.rng.u64(0..10_000_000));
+            let now = self.m.clock.now();
+            self.m.clock.set(if self.rng.bool() { now.minus(by) } else { now.plus(by) });
+        }
         if self.happens(self.weather.kill) {
             self.kill(n);
         } else if self.happens(self.weather.foreign) {

@@ -19,18 +19,18 @@ fn one_failure_anywhere() {
     for fault in SyncFault::all() {
         for killed in [false, true] {
             for n in 0.. {
-                let m = Machine::new(1).rolling_at(2_000);
+                let m = Machine::new(1).rolling_at(1_500);
                 m.disk.rule(Rule::new(log_syncs, Effect::Sync(fault)).nth(n));
                 let names = ["a", "b"];
                 let pids = names.map(|name| {
                     let batch = |i| vec![event(name, &format!("{name}{i}"), 400)];
-                    m.writer(name, (0..4).map(batch).collect())
+                    m.writer(name, (0..3).map(batch).collect())
                 });
                 let struck = play(&m, &pids, killed, n);
                 let late = m.writer("late", vec![vec![event("late", "late", 5)]]);
                 m.disk.finish(late);
                 let place = format!("sync {n}, {fault:?}, killed: {killed}");
-                let (told, least) = (m.told(), if killed { 5 } else { 9 });
+                let (told, least) = (m.told(), if killed { 4 } else { 7 });
                 assert!(told.synced.len() >= least, "{place}: {:?}", told.errors);
                 drop(told);
                 m.power_loss(&Loss::Everything);
@@ -52,7 +52,7 @@ fn play(m: &Machine, pids: &[Pid], kill: bool, seed: u64) -> bool {
         let before = m.disk.calls();
         m.disk.step(pid);
         let failed =
-            m.disk.trace()[before..].iter().any(|d| log_syncs(&d.call) && d.outcome.is_err());
+            m.disk.trace_from(before).iter().any(|d| log_syncs(&d.call) && d.outcome.is_err());
         if failed && kill && !struck {
             m.disk.kill(pid, 0);
             m.told().died(pid);
