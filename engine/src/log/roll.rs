@@ -18,10 +18,11 @@ impl Writer {
     /// # Errors
     /// What the disk says. The lines that were there before are durable once the seal is.
     pub(super) fn roll(&self, append: &mut AppendSide, sync: &mut SyncSide) -> Result<()> {
-        let floor: Durable = sync.lock.read()?.unwrap_or_default();
-        if floor.syncing {
+        let floor: Option<Durable> = sync.lock.read()?;
+        // Without a floor nobody knows whether a sync failed.
+        let Some(floor) = floor.filter(|floor| !floor.syncing) else {
             return self.settle(append, sync);
-        }
+        };
         let tail = &append.tail;
         let mut draft = Draft::new(tail, Seq(floor.seq));
         let sealed = control::Sealed {
