@@ -20,20 +20,22 @@ fn fail_next_sync(m: &Machine, fault: SyncFault) {
 const LOST: SyncFault =
     SyncFault { persisted: Persisted::Nothing, cache: Cache::Clean, recorded: true, errno: EIO };
 
-/// A and B have both written; A's sync fails; both go on to their acknowledgements. Nobody may take a later durable
-/// position for a proof of his own line.
+/// A and B have both written; A's sync fails; A settles and appends more, beyond B's position; then B goes on to its
+/// acknowledgement. Nobody may take a later durable position for a proof of his own line.
 #[test]
 fn acknowledgement_by_position_across_a_failed_sync() {
     for fault in SyncFault::all() {
         let m = Machine::new(1);
-        let a = m.writer("a", vec![vec![event("s1", "e0", 700)], vec![event("s1", "a", 700)]]);
+        let batches = ["e0", "a", "a1", "a2"].map(|text| vec![event("s1", text, 700)]);
+        let a = m.writer("a", batches.into());
         let b = m.writer("b", vec![vec![event("s2", "b", 700)]]);
+        m.until_it_has_opened(b);
         m.until_it_has_written(a, "a");
         m.until_it_has_written(b, "b");
         fail_next_sync(&m, fault);
         m.disk.finish(a);
         m.disk.finish(b);
-        assert_eq!(m.told().synced.len(), 3, "{fault:?}");
+        assert_eq!(m.told().synced.len(), 5, "{fault:?}");
         m.power_loss(&Loss::Everything);
         assert_eq!(m.check_recovery(None, &[]), CLEAN, "{fault:?}");
     }
@@ -46,7 +48,8 @@ fn a_sync_error_that_died_with_its_only_witness() {
     for intent in [true, false] {
         let m = Machine::new(1).rolling_at(900);
         let b = m.writer("b", vec![vec![event("s2", "b", 5)]]);
-        let a = m.writer("a", vec![vec![event("s1", "e0", 700)], vec![event("s1", "a", 500)]]);
+        m.until_it_has_opened(b);
+        let a = m.writer("a", vec![vec![event("s1", "e0", 700)], vec![event("s1", "a", 100)]]);
         m.until_it_syncs(a, "a");
         fail_next_sync(&m, LOST);
         assert_eq!(m.disk.step(a), Stop::Reached);
@@ -67,6 +70,7 @@ fn a_sync_error_that_died_with_its_only_witness() {
 fn roller_killed_between_rename_and_folder_sync() {
     let m = Machine::new(1).rolling_at(900);
     let b = m.writer("b", vec![vec![event("s2", "b", 5)]]);
+    m.until_it_has_opened(b);
     let a = m.writer("a", vec![vec![event("s1", "e0", 700)]]);
     let stop = m.disk.run_until(a, |kernel, _| segments(kernel).len() == 2);
     assert_eq!(stop, Stop::Reached);
@@ -75,6 +79,24 @@ fn roller_killed_between_rename_and_folder_sync() {
     assert_eq!(m.told().synced.len(), 1);
     m.power_loss(&Loss::Everything);
     assert_eq!(m.check_recovery(None, &[]), CLEAN);
+}
+
+/// The same for the store itself: A makes it and is killed before the sync of its folder. B makes the first segment and
+/// appends.
+#[test]
+fn maker_killed_between_rename_and_folder_sync() {
+    for loss in [Loss::Everything].into_iter().chain((0..20).map(Loss::Seed)) {
+        let m = Machine::new(1);
+        let a = m.writer("a", Vec::new());
+        let stop = m.disk.run_until(a, |kernel, _| kernel.bytes("store.json").is_some());
+        assert_eq!(stop, Stop::Reached);
+        m.disk.kill(a, 0);
+        let b = m.writer("b", vec![vec![event("s2", "b", 5)]]);
+        m.disk.finish(b);
+        assert_eq!(m.told().synced.len(), 1);
+        m.power_loss(&loss);
+        assert_eq!(m.check_recovery(None, &[]), CLEAN, "{loss:?}");
+    }
 }
 
 /// One sync fails, the batch is settled and acknowledged, the power fails. That is no corruption.
@@ -98,6 +120,7 @@ fn one_failed_sync_is_no_corruption() {
 fn a_repeat_is_durable_before_it_is_answered() {
     let m = Machine::new(1);
     let b = m.writer("b", vec![vec![event("s1", "a", 700)]]);
+    m.until_it_has_opened(b);
     let a = m.writer("a", vec![vec![event("s1", "a", 700)]]);
     m.until_it_has_written(a, "a");
     m.disk.kill(a, 0);

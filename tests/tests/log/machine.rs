@@ -8,6 +8,7 @@ use annals_engine::clock::{ManualClock, Timestamp};
 use annals_engine::format::Payload;
 use annals_engine::id::{EventId, EventType, StreamName};
 use annals_engine::log::{Log, Options};
+use annals_engine::storage::Storage;
 use annals_engine::store::{
     Append, Appended, Cursor, Durability, EventStore, Item, NewEvent, Read,
 };
@@ -16,6 +17,9 @@ use annals_tests::history::{
     Found, Told, Wrong, bytes_are_kept, only_whole_lines, path, prefix_of, segments, told_is_there,
     torn_is_named,
 };
+
+/// The name of no file.
+const OPENED: &str = "opened";
 
 /// A machine, its clock, and what callers on it were told.
 pub(crate) struct Machine {
@@ -68,11 +72,19 @@ impl Machine {
     pub(crate) fn writer(&self, name: &str, batches: Vec<Vec<NewEvent>>) -> Pid {
         let opener = self.opener();
         self.disk.spawn(name, move |view| {
-            let client = opener.open(view.clone()).or_else(|_| opener.open(view)).unwrap();
+            let client = opener.open(view.clone()).or_else(|_| opener.open(view.clone())).unwrap();
+            // A call that means nothing, to be held at.
+            let _ = view.stat(OPENED);
             for batch in batches {
                 let _ = client.append(batch);
             }
         })
+    }
+
+    /// Runs a process until it has opened the log and begins to append.
+    pub(crate) fn until_it_has_opened(&self, pid: Pid) {
+        let stop = self.disk.run_until(pid, |_, call| call.op == Op::Stat && &*call.name == OPENED);
+        assert_eq!(stop, Stop::Reached);
     }
 
     /// Runs a process until it is about to sync the log after it has written the event with this text.
