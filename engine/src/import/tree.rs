@@ -94,6 +94,10 @@ impl SourceTree for DiskTree {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn Read + '_>> {
+        // A pipe that nobody writes to would be waited for, a device read for ever.
+        if self.stat(path)?.kind != NodeKind::File {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no ordinary file"));
+        }
         Ok(Box::new(fs::File::open(path)?))
     }
 }

@@ -265,3 +265,15 @@ fn every_byte_is_accounted_for() {
         assert_eq!(world.import(&tree, "o").totals().new, 0, "seed {seed}");
     }
 }
+
+/// A pipe under the name of a file that is looked for is refused at once: nobody waits for somebody to write to it.
+#[test]
+fn a_pipe_is_no_file() {
+    use crate::import::{DiskTree, SourceTree};
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("sessions.json");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let error = DiskTree.open(&pipe).err().unwrap();
+    assert_eq!(error.to_string(), "this is no ordinary file");
+}
