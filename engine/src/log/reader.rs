@@ -174,7 +174,8 @@ impl Reader {
     }
 
     pub(super) fn enter(&mut self, segment: Seq, link: Link) {
-        let link = if link.seq.next() == segment {
+        // What was read before is not read again in a segment that claims its positions.
+        let link = if link.seq.next() >= segment {
             link
         } else {
             Link { seq: Seq(segment.0 - 1), crc: None }

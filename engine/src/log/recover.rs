@@ -103,6 +103,21 @@ impl Judged {
         if self.sealed || self.rest().is_empty() { Verdict::Clean } else { Verdict::Torn }
     }
 
+    /// The damage of a segment without a header of its own, whose first line nothing in the log leads to: a file that
+    /// somebody put there, or a copy of another segment. `before` is what its first line would have to follow.
+    pub(super) fn stray(&self, before: Link) -> Option<Damage> {
+        (self.end() == 0 && self.active > Seq(1) && before.crc.is_none()).then(|| Damage {
+            class: DamageClass::Misplaced,
+            file: crate::format::segment_path(self.active),
+            offset: 0,
+            bytes: self.bytes.len() as u64,
+            seqs: None,
+            touched: Vec::new(),
+            accepted: false,
+            detail: "no segment of this log: nothing in the log leads to it".to_owned(),
+        })
+    }
+
     /// All bytes that were judged.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -127,6 +142,11 @@ impl Judged {
         let mut body = segments::read_from(storage, self.active, &*file, from)?.to_vec();
         body.truncate(usize::try_from(self.end() - from).unwrap_or(usize::MAX));
         Ok(body)
+    }
+
+    /// The last position of the unbroken chain.
+    pub(super) const fn reached(&self) -> Seq {
+        self.link.seq
     }
 
     /// Where the unbroken chain ends in the segment.
@@ -168,22 +188,13 @@ impl Writer {
         let visit = SegmentVisit { store: self.id, first: active, next: None, durable: Seq::ZERO };
         let from = append.tail.checkpoint(active, &floor);
         let judged = Judged::read(storage, &visit, from, Seq(floor.seq))?;
+        if let Some(damage) = judged.stray(append.tail.before) {
+            return Err(self.refuse(&damage));
+        }
         match judged.verdict() {
             Verdict::Damaged(damage) => return Err(self.refuse(&damage)),
             Verdict::Torn => self.set_aside(&judged, sync, &floor)?,
             Verdict::Clean => {}
-        }
-        if judged.end() == 0 && active > Seq(1) && append.tail.before.crc.is_none() {
-            return Err(self.refuse(&Damage {
-                class: DamageClass::Misplaced,
-                file: crate::format::segment_path(active),
-                offset: 0,
-                bytes: 0,
-                seqs: Some((active, active)),
-                touched: Vec::new(),
-                accepted: false,
-                detail: "an empty segment that nothing leads to".to_owned(),
-            }));
         }
         if judged.end() == 0 {
             self.roll_into(append, sync, active, judged.link, &floor)?;
@@ -238,16 +249,21 @@ impl Writer {
     }
 
     fn refuse(&self, damage: &Damage) -> Error {
-        let (first, _) = damage.seqs.unwrap_or_default();
         let what = damage.class.code();
-        Error::new(
-            ErrorKind::Corrupt,
-            format!("acknowledged events are {what}, from position {first} on; nothing is appended"),
-        )
-        .path(self.storage.display(&damage.file))
-        .offset(damage.offset)
-        .seq(first)
-        .hint("reading goes on; `annals verify` shows the damage, and `annals repair --apply` accepts it")
+        let message = match damage.seqs {
+            Some((first, _)) => format!(
+                "acknowledged events are {what}, from position {first} on; nothing is appended"
+            ),
+            None => format!("a file of the log is {what}; nothing is appended"),
+        };
+        let error = Error::new(ErrorKind::Corrupt, message)
+            .path(self.storage.display(&damage.file))
+            .offset(damage.offset);
+        let error = match damage.seqs {
+            Some((first, _)) => error.seq(first),
+            None => error,
+        };
+        error.hint("reading goes on; `annals verify` shows the damage, and `annals repair --apply` accepts it")
     }
 
     /// Copies what lies behind the last whole batch to its own file and cuts it off.

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::error::Result;
-use crate::format::control;
+use crate::error::{Error, Result};
 use crate::format::segment_first;
 use crate::format::slot::Durable;
+use crate::format::{LOG_DIR, control};
 use crate::id::Seq;
 use crate::storage::{Access, Storage, read_full};
 use crate::store::{Damage, DamageClass};
@@ -52,17 +52,18 @@ pub fn repair(
     let also_held = sync.lock.acquire()?;
     // What opening has settled is settled; what another process did meanwhile counts too.
     let now = verify(&writer.storage, &mut |_| {})?;
-    let pending: Vec<Damage> = now
-        .damages
-        .iter()
-        .filter(|damage| !damage.accepted && damage.class != DamageClass::Torn)
-        .cloned()
-        .collect();
+    let mut pending: Vec<Damage> =
+        now.damages.iter().filter(|damage| !damage.accepted).cloned().collect();
+    if pending.iter().all(|damage| damage.class == DamageClass::Torn) {
+        // The next append sets a torn tail aside. Behind damage it stays where it is, and is accepted with it.
+        pending.clear();
+    }
     let mut copies = Vec::new();
     if !pending.is_empty() {
         for damage in pending.iter().filter(|damage| damage.bytes > 0) {
             copies.extend(writer.copy(damage)?);
         }
+        writer.take_away(&now, &pending)?;
         writer.accept(&mut append, &mut sync, &now, &pending, reason)?;
         writer.settle(&mut append, &mut sync)?;
     }
@@ -83,6 +84,25 @@ impl Writer {
         let got = read_full(&*file, &mut bytes, damage.offset).map_err(fail)?;
         bytes.truncate(got);
         self.keep(first, damage.offset, &bytes).map(Some)
+    }
+
+    /// Takes away files that are no segments of this log and would stand behind the next one; their copies are kept.
+    fn take_away(&self, report: &Report, pending: &[Damage]) -> Result<()> {
+        let next = report.last.map_or(Seq::ZERO, |(seq, ..)| seq).max(report.durable).next();
+        let is_stray = |damage: &&Damage| {
+            let name = damage.file.rsplit('/').next().unwrap_or_default();
+            let behind = segment_first(name).is_some_and(|first| first > next);
+            behind && damage.class == DamageClass::Misplaced && damage.seqs.is_none()
+        };
+        for damage in pending.iter().filter(is_stray) {
+            let gone =
+                self.storage.remove(&damage.file).and_then(|()| self.storage.sync_dir(LOG_DIR));
+            gone.map_err(|e| {
+                Error::io("cannot take a stray file away", e)
+                    .path(self.storage.display(&damage.file))
+            })?;
+        }
+        Ok(())
     }
 
     fn accept(
@@ -127,6 +147,6 @@ impl Writer {
         let visit = SegmentVisit { store: self.id, first, next: None, durable: Seq::ZERO };
         let start = At { offset: 0, link: append.tail.before, ahead: 0 };
         let judged = Judged::read(&*self.storage, &visit, start, Seq(floor.seq))?;
-        Ok(matches!(judged.verdict(), Verdict::Clean))
+        Ok(matches!(judged.verdict(), Verdict::Clean) && judged.reached() >= first)
     }
 }

@@ -63,7 +63,8 @@ impl Report {
 /// `NotFound`, `Unsupported`, and what the disk says; damage is no error but in the report.
 pub fn verify(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
     let store = create::read_store(&**storage)?;
-    let floor: Durable = peek(&**storage, SYNC_LOCK)?.unwrap_or_default();
+    let known: Option<Durable> = peek(&**storage, SYNC_LOCK)?;
+    let floor = known.unwrap_or_default();
     let mut check = Check {
         storage: &**storage,
         found: Report {
@@ -83,6 +84,15 @@ pub fn verify(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(Progress)) ->
     };
     check.all(progress)?;
     check.strays()?;
+    if check.found.segments == 0 {
+        let note = "there is no segment: nothing was ever appended, or everything is gone";
+        check.found.notes.push(note.to_owned());
+    } else if known.is_none() {
+        check.found.notes.push(format!(
+            "{SYNC_LOCK} does not say what is durable: a loss of the last acknowledged events, back to the last stamp \
+             in the log, would look like a torn tail; the next append writes it anew"
+        ));
+    }
     Ok(check.found)
 }
 
@@ -103,8 +113,14 @@ impl Check<'_> {
         for first in &segments {
             total += self.storage.stat(&segment_path(*first)).map_or(0, |stat| stat.len);
         }
+        let strays = self.strays_at_the_end(&segments)?;
+        let segments = segments.get(..segments.len() - strays).unwrap_or_default();
         let mut link = Link::START;
         for (i, first) in segments.iter().enumerate() {
+            if link.seq >= *first {
+                self.copied(*first)?;
+                continue;
+            }
             if link.seq.next() != *first {
                 self.missing_before(*first, link);
                 link = Link { seq: Seq(first.0 - 1), crc: None };
@@ -123,6 +139,64 @@ impl Check<'_> {
             damage.accepted = self.accepted.iter().any(|gap| gaps::accepts(gap, damage));
         }
         self.found.streams = self.versions.len() as u64;
+        Ok(())
+    }
+
+    /// How many files at the end of the list are no segments of this log: they have no header of their own, and begin
+    /// far behind everything that is known to be durable.
+    fn strays_at_the_end(&mut self, segments: &[Seq]) -> Result<usize> {
+        let mut count = 0;
+        for (i, first) in segments.iter().enumerate().rev() {
+            let Some(before) = i.checked_sub(1).and_then(|i| segments.get(i)) else { break };
+            if !self.is_stray(*before, *first)? {
+                break;
+            }
+            self.copied(*first)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Whether `first` has no header of its own and the segment before it does not lead to it.
+    fn is_stray(&self, before: Seq, first: Seq) -> Result<bool> {
+        let judge = |segment: Seq, link: Link| {
+            let visit = SegmentVisit {
+                store: self.found.store,
+                first: segment,
+                next: None,
+                durable: Seq::ZERO,
+            };
+            let start = At { offset: 0, link, ahead: 0 };
+            Judged::read(self.storage, &visit, start, Seq::ZERO)
+        };
+        let unknown = |segment: Seq| Link { seq: Seq(segment.0 - 1), crc: None };
+        if judge(first, unknown(first))?.chain().is_empty() {
+            let reached = judge(before, unknown(before))?.reached();
+            return Ok(reached.next() < first && self.found.durable.next() < first);
+        }
+        Ok(false)
+    }
+
+    /// A whole file that is not where it belongs.
+    fn copied(&mut self, first: Seq) -> Result<()> {
+        let path = segment_path(first);
+        let bytes = self
+            .storage
+            .stat(&path)
+            .map_err(|e| segments::error(self.storage, first, "look at", e))?
+            .len;
+        self.found.segments += 1;
+        self.found.bytes += bytes;
+        self.found.damages.push(Damage {
+            class: DamageClass::Misplaced,
+            file: path,
+            offset: 0,
+            bytes,
+            seqs: None,
+            touched: Vec::new(),
+            accepted: false,
+            detail: "no segment of this log, or a copy of one: nothing leads to it".to_owned(),
+        });
         Ok(())
     }
 
@@ -176,7 +250,8 @@ impl Check<'_> {
             }
             Verdict::Torn => self.tail(&judged, DamageClass::Torn, "never acknowledged"),
             Verdict::Damaged(damage) if reached.seq < judged.durable => self.lost(*damage, reached),
-            _ => {}
+            Verdict::Damaged(damage) => self.torn_behind(&damage),
+            Verdict::Clean => {}
         }
         Ok(reached)
     }
@@ -192,6 +267,21 @@ impl Check<'_> {
             touched: Vec::new(),
             accepted: false,
             detail: detail.to_owned(),
+        });
+    }
+
+    /// What lies behind the last line of a damaged segment, and was never acknowledged.
+    fn torn_behind(&mut self, whole: &Damage) {
+        let end = whole.offset + whole.bytes;
+        let Some((_, offset)) = self.last_end.filter(|(_, offset)| *offset < end) else { return };
+        self.found.damages.push(Damage {
+            class: DamageClass::Torn,
+            offset,
+            bytes: end - offset,
+            seqs: None,
+            touched: Vec::new(),
+            detail: "never acknowledged".to_owned(),
+            ..whole.clone()
         });
     }
 

@@ -68,7 +68,8 @@ impl SegmentVisit {
         if self.next.is_some() {
             self.end(&walk, bound, sink)?;
         }
-        let whole = self.next.is_none() || walk.link().seq == bound;
+        // Lines may reach beyond the next segment's name when that is a stray or a copy of this one.
+        let whole = self.next.is_none() || walk.link().seq >= bound;
         let link = if whole { walk.link() } else { Link { seq: bound, crc: None } };
         Ok(self.ended(walk.offset(), link))
     }

@@ -183,3 +183,116 @@ fn a_stray_segment_is_refused() {
     open(&dir, 1 << 20).append(Append::new(vec![event("a", "two")])).unwrap();
     assert_eq!(verify(&storage, &mut |_| {}).unwrap().damages, vec![]);
 }
+
+fn mended(dir: &tempfile::TempDir) -> crate::log::Accepted {
+    let storage: Arc<dyn Storage> = Arc::new(Disk::new(dir.path().join("store")));
+    let options = Options { segment_bytes: 6_000, ..Options::default() };
+    repair(storage, Arc::new(SystemClock), options, "test", &mut |_| {}).unwrap()
+}
+
+/// A copy of a segment under a name far behind the end: nothing is appended and no byte of it is moved before an
+/// operator says so; then it is taken away, a copy is kept, and no event is recorded as missing.
+#[test]
+fn a_copy_far_behind_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = open(&dir, 1 << 20);
+    log.append(Append::new(vec![event("a", "one")])).unwrap();
+    let storage = log.storage().clone();
+    drop(log);
+    let bytes = bytes_of(&storage, "log/00000000000000000001.jsonl");
+    let stray = "log/00000000000000099999.jsonl";
+    put(&storage, stray, &bytes);
+    let log = open(&dir, 1 << 20);
+    let error = log.append(Append::new(vec![event("a", "two")])).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::Corrupt, "{error}");
+    drop(log);
+    assert_eq!(bytes_of(&storage, stray), bytes);
+    let found = verify(&storage, &mut |_| {}).unwrap().damages;
+    let found: Vec<_> = found.iter().map(|d| (d.class, d.file.as_str(), d.seqs)).collect();
+    assert_eq!(found, [(DamageClass::Misplaced, stray, None)]);
+    let accepted = mended(&dir);
+    assert_eq!(bytes_of(&storage, &accepted.copies[0]), bytes);
+    open(&dir, 1 << 20).append(Append::new(vec![event("a", "two")])).unwrap();
+    let report = verify(&storage, &mut |_| {}).unwrap();
+    assert!(report.is_sound(), "{:?}", report.damages);
+    assert_eq!(texts_of(&dir), ["one", "two"]);
+}
+
+/// A copy of a segment under a name inside the log: every event is given once, nothing counts as missing, and after a
+/// repair the log goes on.
+#[test]
+fn a_copy_inside_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = open(&dir, 1 << 20);
+    for i in 0..12 {
+        log.append(Append::new(vec![event("a", &format!("{i}"))])).unwrap();
+    }
+    let storage = log.storage().clone();
+    drop(log);
+    let bytes = bytes_of(&storage, "log/00000000000000000001.jsonl");
+    put(&storage, "log/00000000000000000007.jsonl", &bytes);
+    let said: Vec<String> = (0..12).map(|i| format!("{i}")).collect();
+    assert_eq!(texts_of(&dir), said);
+    let report = verify(&storage, &mut |_| {}).unwrap();
+    let found: Vec<_> = report.damages.iter().map(|d| (d.class, d.seqs)).collect();
+    assert_eq!(found, [(DamageClass::Misplaced, None)]);
+    mended(&dir);
+    open(&dir, 1 << 20).append(Append::new(vec![event("a", "more")])).unwrap();
+    let report = verify(&storage, &mut |_| {}).unwrap();
+    assert!(report.is_sound(), "{:?}", report.damages);
+    assert_eq!(texts_of(&dir), [said, vec!["more".to_owned()]].concat());
+}
+
+/// What is said in a store, gaps passed over.
+fn texts_of(dir: &tempfile::TempDir) -> Vec<String> {
+    let storage: Arc<dyn Storage> = Arc::new(Disk::new(dir.path().join("store")));
+    let log = Log::open_read_only(storage, Options::default()).unwrap();
+    let items = log.read(Read::default().view(View::Written)).unwrap();
+    items
+        .filter_map(|item| match item.unwrap() {
+            Item::Record(record) if record.kind.as_str() == "x.test.said" => {
+                let data = record.data.read::<serde_json::Value>().unwrap();
+                Some(data["text"].as_str()?.to_owned())
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// A damaged line in the middle and a torn tail behind it: one repair is enough.
+#[test]
+fn damage_and_a_torn_tail() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = open(&dir, 1 << 20);
+    for i in 0..12 {
+        log.append(Append::new(vec![event("a", &format!("{i}"))])).unwrap();
+    }
+    let storage = log.storage().clone();
+    drop(log);
+    let path = "log/00000000000000000001.jsonl";
+    flip_line(&storage, path, 5);
+    let torn = [bytes_of(&storage, path), b"{\"seq\":99".to_vec()].concat();
+    put(&storage, path, &torn);
+    let accepted = mended(&dir).accepted;
+    let classes: Vec<_> = accepted.iter().map(|damage| damage.class).collect();
+    assert_eq!(classes, [DamageClass::Corrupt, DamageClass::Torn]);
+    open(&dir, 1 << 20).append(Append::new(vec![event("a", "more")])).unwrap();
+    let report = verify(&storage, &mut |_| {}).unwrap();
+    assert!(report.damages.iter().all(|damage| damage.accepted), "{:?}", report.damages);
+    assert_eq!(texts_of(&dir).len(), 12);
+}
+
+/// Without a floor a loss cannot be told from a torn tail: verifying says so, and says nothing once it is there again.
+#[test]
+fn no_floor_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = open(&dir, 1 << 20);
+    log.append(Append::new(vec![event("a", "one")])).unwrap();
+    let storage = log.storage().clone();
+    drop(log);
+    storage.remove(crate::format::SYNC_LOCK).unwrap();
+    let notes = verify(&storage, &mut |_| {}).unwrap().notes;
+    assert!(notes.len() == 1 && notes[0].starts_with("lock.sync"), "{notes:?}");
+    open(&dir, 1 << 20).append(Append::new(vec![event("a", "two")])).unwrap();
+    assert_eq!(verify(&storage, &mut |_| {}).unwrap().notes, Vec::<String>::new());
+}
