@@ -9,8 +9,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals_benches::Turns;
-use annals_engine::clock::SystemClock;
+use annals_benches::workload::{Events, Shape};
+use annals_engine::clock::{Clock, SystemClock};
 use annals_engine::engine::{self, Engine, Options};
 use annals_engine::format::scan::{Piece, Scan};
 use annals_engine::store::EventStore;
@@ -26,7 +26,7 @@ fn append(c: &mut Criterion) {
     for (name, durability) in [("synced", Durability::Synced), ("buffered", Durability::Buffered)] {
         group.bench_function(format!("annals, {name}"), |b| {
             let (_home, engine) = store();
-            let mut turns = Turns::new(1);
+            let mut turns = events();
             b.iter_batched(
                 || Append::new(vec![turns.next().unwrap()]).durability(durability),
                 |append| engine.append(append).unwrap(),
@@ -73,7 +73,7 @@ fn scan(c: &mut Criterion) {
 /// Verifying a store whose files are in the page cache; the floor reads, cuts and sums the same bytes.
 fn verify(c: &mut Criterion) {
     let (home, engine) = store();
-    let mut turns = Turns::new(1);
+    let mut turns = events();
     for _ in 0..40 {
         let batch = turns.by_ref().take(500).collect();
         engine.append(Append::new(batch).durability(Durability::Buffered)).unwrap();
@@ -100,6 +100,10 @@ fn verify(c: &mut Criterion) {
     group.finish();
 }
 
+fn events() -> Events {
+    Events::at(Shape::default(), SystemClock.now())
+}
+
 fn store() -> (TempDir, Engine) {
     let home = tempfile::tempdir().unwrap();
     let engine = Engine::open(home.path(), Options::default()).unwrap();
@@ -109,7 +113,7 @@ fn store() -> (TempDir, Engine) {
 /// Lines of the workload as the log holds them.
 fn lines(count: usize) -> Vec<Vec<u8>> {
     let store = MemoryStore::new(Arc::new(SystemClock));
-    let mut turns = Turns::new(1);
+    let mut turns = events();
     for _ in 0..count / 500 {
         store.append(Append::new(turns.by_ref().take(500).collect())).unwrap();
     }

@@ -1,0 +1,94 @@
+//! The workload as a store on disk: made once, then used by every run that asks for the same events.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use annals_engine::clock::{ManualClock, Timestamp};
+use annals_engine::engine::{Engine, Options};
+use annals_engine::log::Log;
+use annals_engine::storage::Disk;
+use annals_engine::store::{Append, Durability, EventStore, NewEvent};
+
+use crate::workload::{Events, Shape};
+
+/// Changes when the workload does, so that stores made before are not taken for it.
+const EDITION: u32 = 2;
+
+/// The folder where stores are kept: `ANNALS_BENCH_DATA`, or `bench-data` in the target folder of the project.
+#[must_use]
+pub fn data_folder() -> PathBuf {
+    std::env::var_os("ANNALS_BENCH_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench-data"),
+        PathBuf::from,
+    )
+}
+
+/// A store with so many events of the workload below `data`: the one that is there, or a new one. It is not to be
+/// written to; see [`copy`].
+#[must_use]
+pub fn store(data: &Path, shape: Shape, events: usize) -> PathBuf {
+    let name = format!("events-{events}-seed-{}-{}-v{EDITION}", shape.seed, shape.sessions);
+    let folder = data.join(name);
+    if !folder.exists() {
+        let making = folder.with_extension(format!("making-{}", std::process::id()));
+        make(&making, shape, events);
+        fs::rename(&making, &folder).unwrap();
+    }
+    folder
+}
+
+/// Makes a store of the first `events` events, one append each, as if they had come one by one.
+pub fn make(folder: &Path, shape: Shape, events: usize) {
+    fs::create_dir_all(folder).unwrap();
+    let clock = Arc::new(ManualClock::default());
+    let mut events = Events::new(shape).take(events).peekable();
+    clock.set(events.peek().map_or(Timestamp::EPOCH, time));
+    let log = Log::open(Arc::new(Disk::new(folder)), Arc::clone(&clock) as _, Options::default())
+        .unwrap();
+    while let Some(event) = events.next() {
+        clock.set(time(&event));
+        let durability =
+            if events.peek().is_some() { Durability::Buffered } else { Durability::Synced };
+        log.append(Append::new(vec![event]).durability(durability)).unwrap();
+    }
+}
+
+fn time(event: &NewEvent) -> Timestamp {
+    event.id.embedded_time().unwrap_or_default()
+}
+
+/// A copy of a store that may be written to. Sealed segments are linked and not copied: nobody writes them again.
+pub fn copy(store: &Path, to: &Path) {
+    for folder in [store.to_owned(), store.join("log"), store.join("snapshots")] {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        let target = to.join(folder.strip_prefix(store).unwrap());
+        fs::create_dir_all(&target).unwrap();
+        for entry in entries.map(Result::unwrap).filter(|e| e.file_type().unwrap().is_file()) {
+            let target = target.join(entry.file_name());
+            if entry.metadata().unwrap().permissions().readonly() {
+                fs::hard_link(entry.path(), target).unwrap();
+            } else {
+                fs::copy(entry.path(), target).unwrap();
+            }
+        }
+    }
+}
+
+/// The segments of a store, in the order of the log.
+#[must_use]
+pub fn segments(store: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(store.join("log")).unwrap();
+    let mut segments: Vec<PathBuf> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .collect();
+    segments.sort();
+    segments
+}
+
+/// Opens a store for reading.
+#[must_use]
+pub fn open(store: &Path) -> Engine {
+    Engine::open_read_only(store, Options::default()).unwrap()
+}
