@@ -88,18 +88,35 @@ impl Timestamp {
     #[must_use]
     pub fn from_text(text: &[u8]) -> Option<Self> {
         let text: &[u8; 27] = text.try_into().ok()?;
-        let number = |range: std::ops::Range<usize>| {
-            text.get(range)?.iter().try_fold(0_i64, |sum, b| {
-                b.is_ascii_digit().then(|| sum * 10 + i64::from(b - b'0'))
-            })
-        };
-        let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-        let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
-        let micros = number(20..26)?;
-        let days = days_from_civil(year, month, day);
-        let instant =
-            Self(((days * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + micros);
-        (instant.to_text() == *text && instant.0 >= 0).then_some(instant)
+        let mut wrong = 0;
+        let mut value = 0;
+        let mut fields = [0_i64; 7];
+        let mut field = 0;
+        for (byte, form) in text.iter().zip(b"0000-00-00T00:00:00.000000Z") {
+            if *form == b'0' {
+                let digit = byte.wrapping_sub(b'0');
+                wrong |= u8::from(digit > 9);
+                value = value * 10 + i64::from(digit);
+            } else {
+                wrong |= byte ^ form;
+                fields[field] = value;
+                field += 1;
+                value = 0;
+            }
+        }
+        let [year, month, day, hour, minute, second, micros] = fields;
+        let fits = wrong == 0
+            && year >= 1970
+            && (1..=12).contains(&month)
+            && (1..=days_in_month(year, month)).contains(&day)
+            && hour < 24
+            && minute < 60
+            && second < 60;
+        fits.then(|| {
+            let days = days_from_civil(year, month, day);
+            let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
+            Self(seconds * 1_000_000 + micros)
+        })
     }
 }
 
@@ -122,6 +139,15 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+fn days_in_month(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
 }
 
 /// The inverse of [`civil_from_days`], from the same source.
@@ -201,6 +227,15 @@ mod tests {
         }
     }
 
+    /// Every day of four centuries to text and back, which has every leap year that there is.
+    #[test]
+    fn every_day() {
+        for day in 0..146_097 {
+            let instant = Timestamp::from_micros(day * 86_400_000_000 + 86_399_999_999);
+            assert_eq!(Timestamp::from_text(&instant.to_text()), Some(instant));
+        }
+    }
+
     /// Text that is a time for other readers but not the one form of ours is refused.
     #[test]
     fn other_forms_are_refused() {
@@ -212,6 +247,13 @@ mod tests {
             "2026-02-28T00:00:00.000000z",
             "1969-12-31T23:59:59.999999Z",
             "2026-13-01T00:00:00.000000Z",
+            "2026-00-01T00:00:00.000000Z",
+            "2026-04-00T00:00:00.000000Z",
+            "2026-04-31T00:00:00.000000Z",
+            "2100-02-29T00:00:00.000000Z",
+            "2026-02-28T00:60:00.000000Z",
+            "2026-02-2/T00:00:00.000000Z",
+            "2026-02-2:T00:00:00.000000Z",
         ] {
             assert_eq!(Timestamp::from_text(text.as_bytes()), None, "{text}");
         }

@@ -203,26 +203,66 @@ fn push_id(out: &mut Vec<u8>, label: &[u8], id: EventId) {
     out.extend_from_slice(id.0.hyphenated().encode_lower(&mut text).as_bytes());
 }
 
+/// Reads the hyphenated form in lower case and no other (RFC 9562, section 4).
+fn read_uuid(text: &[u8; 36]) -> Option<Uuid> {
+    let mut value = 0_u128;
+    let mut wrong = 0;
+    for (i, byte) in text.iter().enumerate() {
+        if matches!(i, 8 | 13 | 18 | 23) {
+            wrong |= byte ^ b'-';
+        } else {
+            let digit = LOWER_HEX[usize::from(*byte)];
+            wrong |= digit & NO_DIGIT;
+            value = value << 4 | u128::from(digit);
+        }
+    }
+    (wrong == 0).then(|| Uuid::from_u128(value))
+}
+
+const NO_DIGIT: u8 = 0xF0;
+
+/// The value of each byte as a lower-case hexadecimal digit.
+const LOWER_HEX: [u8; 256] = {
+    let mut table = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        table[b"0123456789abcdef"[digit as usize] as usize] = digit;
+        digit += 1;
+    }
+    table
+};
+
 /// What is left of a line's head. Every method takes what it names from the front, or gives `None`.
 struct Head<'a>(&'a [u8]);
 
 impl<'a> Head<'a> {
-    fn literal(&mut self, text: &[u8]) -> Option<()> {
-        self.0 = self.0.strip_prefix(text)?;
-        Some(())
+    fn literal<const N: usize>(&mut self, text: &[u8; N]) -> Option<()> {
+        let (first, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        (first == text).then_some(())
     }
 
-    fn field<T>(&mut self, label: &[u8], read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    fn field<T, const N: usize>(
+        &mut self,
+        label: &[u8; N],
+        read: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Option<T> {
         self.literal(label)?;
         read(self)
     }
 
-    fn optional<T>(
+    fn optional<T, const N: usize>(
         &mut self,
-        label: &[u8],
+        label: &[u8; N],
         read: impl FnOnce(&mut Self) -> Option<T>,
     ) -> Option<Option<T>> {
-        if self.literal(label).is_none() { Some(None) } else { read(self).map(Some) }
+        match self.0.split_first_chunk::<N>() {
+            Some((first, rest)) if first == label => {
+                self.0 = rest;
+                read(self).map(Some)
+            }
+            _ => Some(None),
+        }
     }
 
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
@@ -266,12 +306,9 @@ impl<'a> Head<'a> {
     }
 
     fn id(&mut self) -> Option<EventId> {
-        let text = self.take(36)?;
-        let hyphens = [8, 13, 18, 23];
-        let fits = text.iter().enumerate().all(|(i, b)| {
-            if hyphens.contains(&i) { *b == b'-' } else { matches!(b, b'0'..=b'9' | b'a'..=b'f') }
-        });
-        fits.then(|| Uuid::try_parse_ascii(text).ok().map(EventId)).flatten()
+        let (text, rest) = self.0.split_first_chunk::<36>()?;
+        self.0 = rest;
+        read_uuid(text).map(EventId)
     }
 
     fn quoted_id(&mut self) -> Option<EventId> {
@@ -298,7 +335,7 @@ impl<'a> Head<'a> {
 
     /// The rest: an object. Its inside was checked when it was appended and is covered by the checksum.
     fn data(&mut self) -> Option<&'a str> {
-        let text = std::str::from_utf8(std::mem::take(&mut self.0)).ok()?;
+        let text = simdutf8::basic::from_utf8(std::mem::take(&mut self.0)).ok()?;
         (text.starts_with('{') && text.ends_with('}')).then_some(text)
     }
 }

@@ -9,6 +9,19 @@ const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'.' | b'_' | b'@' | b'+' | b'/' | b'-')
 }
 
+/// [`is_plain`] of each byte.
+const PLAIN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    loop {
+        table[byte as usize] = is_plain(byte);
+        if byte == u8::MAX {
+            break table;
+        }
+        byte += 1;
+    }
+};
+
 /// Appends raw text, every other byte as `%` and two upper-case hexadecimal digits (RFC 3986, section 2.1).
 pub(crate) fn encode(raw: &str, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
@@ -23,7 +36,7 @@ pub(crate) fn encode(raw: &str, out: &mut Vec<u8>) {
 
 /// The raw text of a head string; `None` when it is not exactly what [`encode`] writes.
 pub(crate) fn decode(encoded: &[u8]) -> Option<Cow<'_, str>> {
-    if encoded.iter().all(|b| is_plain(*b)) {
+    if encoded.iter().all(|b| PLAIN[usize::from(*b)]) {
         return std::str::from_utf8(encoded).ok().map(Cow::Borrowed);
     }
     let mut raw = Vec::with_capacity(encoded.len());
