@@ -5,11 +5,22 @@
 //! |---|---|
 //! | [`workload`] | the events of a seed, the same ones on any machine |
 //! | [`stored`] | the workload as a store on disk, made once |
+//! | [`load`] | callers that append for a while |
+//! | [`floors`] | the least that the machine must do |
+//! | [`sections`] | what is compared with what |
+//! | [`rounds`] | interleaved rounds, and their medians |
+//! | [`report`], [`machine`] | what was found, where, as Markdown |
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on ends with the reason")]
 #![expect(
     clippy::disallowed_methods,
     reason = "floors and rivals go to the disk without the engine"
 )]
 
+pub mod floors;
+pub mod load;
+pub mod machine;
+pub mod report;
+pub mod rounds;
+pub mod sections;
 pub mod stored;
 pub mod workload;

@@ -1,0 +1,7 @@
+//! The least that the machine must do for the same effect, written by hand: no lock between processes, no versions, no
+//! ids, no checks beyond those named.
+
+pub mod commit;
+pub mod heads;
+pub mod map;
+pub mod point;

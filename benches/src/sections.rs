@@ -1,0 +1,47 @@
+//! What is compared with what, a file a question.
+
+pub mod append;
+pub mod point;
+pub mod replay;
+pub mod verify;
+
+use std::path::PathBuf;
+
+use crate::stored;
+use crate::workload::Shape;
+
+/// What a run is asked for.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where stores are kept and made.
+    pub data: PathBuf,
+    /// How many events a store has that is read.
+    pub events: usize,
+    /// How often everything runs.
+    pub rounds: usize,
+    /// How long a round of appends takes, in milliseconds.
+    pub millis: u64,
+}
+
+impl Plan {
+    /// The store that is read.
+    #[must_use]
+    pub fn store(&self) -> PathBuf {
+        stored::store(&self.data, Shape::default(), self.events)
+    }
+
+    /// A new folder on the same file system, gone when it is dropped.
+    #[must_use]
+    pub fn scratch(&self) -> tempfile::TempDir {
+        std::fs::create_dir_all(&self.data).unwrap();
+        tempfile::Builder::new().prefix("round-").tempdir_in(&self.data).unwrap()
+    }
+}
+
+/// What the figures of reading have in common.
+fn reading(plan: &Plan) -> String {
+    format!(
+        "{} events of 700 B in 10,000 sessions, in the page cache; {} rounds.",
+        plan.events, plan.rounds
+    )
+}
