@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use crate::support::{Home, Ran, on_terminal, snapshot};
-use crate::transcripts::openclaw;
+use crate::transcripts::{claude_code, openclaw};
 
 /// Goal: with nothing to import a person still sees the product work: a sample, checked, with sessions that speak to
 /// each other, and what to type next. Method: an empty home.
@@ -44,6 +44,29 @@ fn with_transcripts_and_permission() {
     assert_eq!(snapshot(&home.path().join(".openclaw")), before);
     let again = home.json(&["quickstart", "--yes", "--json"]);
     assert_eq!(again["imported"]["new"], 0, "{again}");
+}
+
+/// Goal: sessions of Claude Code are found where it keeps them, also where its own variable says so. Method: one in the
+/// usual folder and one in another, which the variable names.
+#[test]
+fn with_sessions_of_claude_code() {
+    let home = Home::new();
+    claude_code(&home.path().join(".claude"));
+    let elsewhere = home.path().join("elsewhere");
+    claude_code(&elsewhere);
+    for variable in [None, Some(&elsewhere)] {
+        let mut command = home.command(&["quickstart", "--yes", "--json"]);
+        if let Some(folder) = variable {
+            command.env("CLAUDE_CONFIG_DIR", folder);
+        }
+        let ran = Ran::of(command);
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        let answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        assert_eq!(answer["found"][0]["program"], "Claude Code", "{answer}");
+        let root = answer["found"][0]["root"].as_str().expect("a folder");
+        assert_eq!(root.contains("elsewhere"), variable.is_some(), "{answer}");
+        assert_eq!(answer["imported"]["sessions"], 1, "{answer}");
+    }
 }
 
 /// Goal: nothing of a person's is imported without a yes. Method: no terminal and no `--yes`; it imports the sample and

@@ -31,6 +31,44 @@ pub(crate) fn openclaw(folder: &Path) {
     write(sessions.join("33333333-3333-4333-8333-333333333333.jsonl"), child.join("\n"));
 }
 
+/// The folder of Claude Code with a session of two rows, of which the last belongs to a message that is not whole yet.
+pub(crate) fn claude_code(folder: &Path) -> PathBuf {
+    let id = "44444444-4444-4444-8444-444444444444";
+    let row = |n: u32, rest: &str| {
+        format!(
+            "{{\"parentUuid\":null,\"isSidechain\":false,\"sessionId\":\"{id}\",\"version\":\"2.1.0\",\
+             \"uuid\":\"5555555{n}-5555-4555-8555-555555555555\",\"timestamp\":\"2026-04-01T00:00:0{n}.000Z\",{rest}}}\n"
+        )
+    };
+    let text = row(1, r#""type":"user","message":{"role":"user","content":"how many ferries?"}"#)
+        + &row(
+            2,
+            r#""type":"assistant","message":{"id":"msg_1","role":"assistant","model":"tiny-1","content":[{"type":"text","text":"Two."}],"usage":{"input_tokens":3,"output_tokens":2}}"#,
+        );
+    let file = folder.join("projects/-srv").join(format!("{id}.jsonl"));
+    write(&file, text);
+    file
+}
+
+/// Goal: sessions of Claude Code go in by the name of their folder, and again adds nothing. Method: the folder, its
+/// projects, and the one file, one after the other.
+#[test]
+fn imports_claude_code() {
+    let home = Home::new();
+    let file = claude_code(&home.path().join(".claude"));
+    let before = snapshot(&home.path().join(".claude"));
+    let report = home.json(&["import", ".claude", "--json"]);
+    assert_eq!(report["sources"][0]["program"], "claude-code", "{report}");
+    assert_eq!((&report["totals"]["sessions"], &report["totals"]["turns"]), (&1.into(), &2.into()));
+    for path in [".claude/projects", file.to_str().expect("a path of text")] {
+        assert_eq!(home.json(&["import", path, "--json"])["totals"]["new"], 0);
+    }
+    let history =
+        home.ok(&["sessions", "history", "claude-code:44444444-4444-4444-8444-444444444444"]);
+    assert!(history.contains("how many ferries?") && history.contains("Two."), "{history}");
+    assert_eq!(snapshot(&home.path().join(".claude")), before);
+}
+
 fn source(home: &Home) -> PathBuf {
     let folder = home.path().join("backup");
     openclaw(&folder);

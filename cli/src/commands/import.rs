@@ -25,11 +25,14 @@ const DAMAGES_SHOWN: usize = 20;
 /// Bring in transcripts of other programs
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A PATH is a file or a folder: what is in it is found out by looking at it. Sources are only read. A
-second run adds what is new and nothing twice, so an import that was stopped is simply repeated.
+A PATH is a file or a folder: what is in it is found out by looking at it. Known are state folders of
+OpenClaw from before its sessions moved to SQLite, session files of pi, and sessions of Claude Code
+with their sub-agents. Sources are only read. A second run adds what is new and nothing twice, so an
+import that was stopped is simply repeated.
 
 Examples:
   annals import ~/.openclaw
+  annals import ~/.claude
   annals import --dry-run ~/.pi/agent/sessions
   annals import backup.jsonl --json | jq .totals")]
 pub(crate) struct Args {
@@ -142,6 +145,12 @@ fn show_source(source: &SourceReport, dry_run: bool, out: &mut Output) -> Result
         count(counts.turns, "turn"),
         count(counts.runs, "run")
     ))?;
+    if counts.passed > 0 {
+        let types = source.passed.iter().map(|(kind, count)| format!("{kind} {}", grouped(*count)));
+        let types = types.collect::<Vec<_>>().join(", ");
+        let records = count(counts.passed, "record");
+        out.line(&format!("  no event  {records}, told elsewhere: {}", one_line(&types)))?;
+    }
     if counts.unresolved > 0 {
         out.line(&format!("  unjoined  {}", count(counts.unresolved, "message")))?;
     }

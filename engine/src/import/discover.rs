@@ -1,9 +1,11 @@
 //! What can be imported under a path: sources with their transcripts, files of programs that cannot be imported yet, and
 //! files that nobody knows. Nothing is read here but the first bytes of files.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::claude;
 use super::openclaw::{self, State};
 use super::sniff::{self, Looks, Program};
 use super::tree::{DiskTree, Node, NodeKind, SourceTree};
@@ -100,7 +102,8 @@ pub fn discover(path: &Path) -> Result<Discovery> {
 pub fn discover_in(tree: &dyn SourceTree, path: &Path) -> Result<Discovery> {
     let node =
         tree.stat(path).map_err(|e| Error::io("there is nothing to import", e).path(path))?;
-    let mut walk = Walk { tree, found: Discovery::default(), loose: Vec::new(), nodes: 0 };
+    let mut walk =
+        Walk { tree, found: Discovery::default(), loose: Vec::new(), claude: Vec::new(), nodes: 0 };
     match node.kind {
         NodeKind::File => walk.named_file(&node)?,
         NodeKind::Folder => walk.folder(path, 0)?,
@@ -116,6 +119,8 @@ struct Walk<'a> {
     found: Discovery,
     /// Session files that stand by themselves.
     loose: Vec<Transcript>,
+    /// Sessions of Claude Code.
+    claude: Vec<Transcript>,
     nodes: usize,
 }
 
@@ -136,7 +141,16 @@ impl Walk<'_> {
             self.found.sources.push(found);
             return Ok(());
         }
-        self.file(node)
+        self.file(node)?;
+        // What belongs to a session of Claude Code lies in a folder of its name.
+        let beside = node.path.with_extension("");
+        if !self.claude.is_empty() && beside != node.path {
+            let is_folder = self.tree.stat(&beside).is_ok_and(|n| n.kind == NodeKind::Folder);
+            if is_folder {
+                self.folder(&beside, 1)?;
+            }
+        }
+        Ok(())
     }
 
     fn folder(&mut self, folder: &Path, depth: usize) -> Result<()> {
@@ -150,6 +164,8 @@ impl Walk<'_> {
             }
             return Ok(());
         }
+        let projects = claude::projects(self.tree, folder);
+        let folder = projects.as_deref().unwrap_or(folder);
         let nodes = match self.tree.list(folder) {
             Ok(nodes) => nodes,
             Err(e) if depth > 0 => {
@@ -184,12 +200,8 @@ impl Walk<'_> {
             }
         };
         match looks {
-            Looks::Session => self.loose.push(Transcript {
-                path: node.path.clone(),
-                bytes: node.bytes,
-                modified: node.modified,
-                place: None,
-            }),
+            Looks::Session => self.loose.push(transcript(node)),
+            Looks::Of(Program::ClaudeCode) => self.claude.push(transcript(node)),
             Looks::Empty | Looks::Unknown | Looks::Index => {
                 self.found.unknown.push(node.path.clone());
             }
@@ -206,18 +218,52 @@ impl Walk<'_> {
         self.found.refused.push(Refused { path: path.to_path_buf(), reason });
     }
 
+    /// The source of files that stand by themselves.
+    fn source(program: Program, path: &Path, transcripts: Vec<Transcript>) -> Source {
+        let file = transcripts.iter().any(|transcript| transcript.path == path);
+        let root = if file { path.parent().unwrap_or(Path::new("")) } else { path };
+        Source {
+            program,
+            root: root.to_path_buf(),
+            transcripts,
+            copies: Vec::new(),
+            state: None,
+            extent: Extent::Whole,
+        }
+    }
+
+    /// The source of sessions of Claude Code, with what lies between them: sessions that begin with damage, and files
+    /// that are none.
+    fn claude_source(&mut self, path: &Path) -> Source {
+        let mut source = Self::source(Program::ClaudeCode, path, std::mem::take(&mut self.claude));
+        let folders: HashSet<PathBuf> = source
+            .transcripts
+            .iter()
+            .filter_map(|transcript| transcript.path.parent().map(Path::to_path_buf))
+            .collect();
+        for path in std::mem::take(&mut self.found.unknown) {
+            let beside = path.parent().is_some_and(|folder| folders.contains(folder));
+            let node = self.tree.stat(&path).ok().filter(|_| beside);
+            match (claude::tell_apart(&path), node) {
+                (Some(what), _) => source.copies.push(claude::refused(path, what)),
+                (None, Some(node)) if path.extension().is_some_and(|e| e == "jsonl") => {
+                    source.transcripts.push(transcript(&node));
+                }
+                _ => self.found.unknown.push(path),
+            }
+        }
+        source.transcripts.sort_by(|a, b| a.path.cmp(&b.path));
+        source
+    }
+
     fn finish(mut self, path: &Path) -> Result<Discovery> {
         if !self.loose.is_empty() {
-            let file = self.loose.iter().any(|transcript| transcript.path == path);
-            let root = if file { path.parent().unwrap_or(Path::new("")) } else { path };
-            self.found.sources.push(Source {
-                program: Program::Pi,
-                root: root.to_path_buf(),
-                transcripts: self.loose,
-                copies: Vec::new(),
-                state: None,
-                extent: Extent::Whole,
-            });
+            let loose = std::mem::take(&mut self.loose);
+            self.found.sources.push(Self::source(Program::Pi, path, loose));
+        }
+        if !self.claude.is_empty() {
+            let source = self.claude_source(path);
+            self.found.sources.push(source);
         }
         if !self.found.sources.is_empty() {
             return Ok(self.found);
@@ -236,7 +282,11 @@ impl Walk<'_> {
     }
 }
 
-const KNOWN: &str = "what can be imported: state folders of OpenClaw before its sessions moved to SQLite, and session files of pi";
+const KNOWN: &str = "what can be imported: state folders of OpenClaw before its sessions moved to SQLite, session files of pi, and sessions of Claude Code";
+
+fn transcript(node: &Node) -> Transcript {
+    Transcript { path: node.path.clone(), bytes: node.bytes, modified: node.modified, place: None }
+}
 
 /// Why a file that looks like this is not imported.
 pub(crate) fn refusal(looks: Looks) -> String {
@@ -275,12 +325,14 @@ pub struct UsualPlaces {
     pub refused: Vec<Refused>,
 }
 
-/// Looks where programs usually keep their sessions under a home folder.
+/// Looks where programs usually keep their sessions under a home folder. `claude` is the folder of Claude Code where it
+/// is not `.claude` there.
 #[must_use]
-pub fn discover_usual(tree: &dyn SourceTree, home: &Path) -> UsualPlaces {
+pub fn discover_usual(tree: &dyn SourceTree, home: &Path, claude: Option<&Path>) -> UsualPlaces {
     let mut places = UsualPlaces::default();
-    for place in [".openclaw", ".clawdbot", ".moltbot", ".pi/agent/sessions"] {
-        let root = home.join(place);
+    let roots = [".openclaw", ".clawdbot", ".moltbot", ".pi/agent/sessions"];
+    let claude = claude.map_or_else(|| home.join(".claude"), Path::to_path_buf).join("projects");
+    for root in roots.iter().map(|place| home.join(place)).chain([claude]) {
         match discover_in(tree, &root) {
             Ok(found) => {
                 places.refused.extend(found.refused);

@@ -120,6 +120,15 @@ pub(crate) fn count(value: &RawValue) -> Option<u64> {
     whole.parse().ok()
 }
 
+/// Dollars as millionths of one; `None` for what is no such number, and for debts.
+pub(crate) fn micros(dollars: &str) -> Option<u64> {
+    let micros = (dollars.parse::<f64>().ok()? * 1e6).round();
+    if micros < 0.0 {
+        return None;
+    }
+    format!("{micros:.0}").parse().ok()
+}
+
 /// An instant, as text or in milliseconds.
 pub(crate) fn time(value: &RawValue) -> Option<Timestamp> {
     match text(value) {

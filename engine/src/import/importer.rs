@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
+use super::claude::{self, Rows};
 use super::damage::{Damage, DamageClass};
 use super::discover::{Discovery, Extent, Source};
 use super::known::Known;
@@ -15,6 +16,7 @@ use super::relations::{Leftover, Relations};
 use super::report::{Progress, Report, SessionReport, Skipped, SourceReport, Unresolved};
 use super::run::{Party, RunEvent};
 use super::session::{Meter, Shared};
+use super::sniff::Program;
 use super::stream::{self, Files};
 use super::tree::SourceTree;
 use super::writer::{Journal, Mode, StreamWriter, while_importing};
@@ -80,9 +82,10 @@ fn import_source<'s>(
     source: &Source,
     options: &Options,
 ) -> Result<(SourceReport, Meter<'s>)> {
-    let mut planned = match source.state {
-        Some(_) => openclaw::plan(tree, source)?,
-        None => Planned { sessions: pi::plan(tree, source)?, ..Planned::default() },
+    let mut planned = match (source.program, &source.state) {
+        (_, Some(_)) => openclaw::plan(tree, source)?,
+        (Program::ClaudeCode, None) => claude::plan(tree, source)?,
+        _ => Planned { sessions: pi::plan(tree, source)?, ..Planned::default() },
     };
     if source.extent == Extent::Transcript {
         let named = source.transcripts.iter().map(|transcript| transcript.path.clone());
@@ -112,7 +115,16 @@ fn import_source<'s>(
         copies: source.copies.iter().map(skipped).collect(),
         ..SourceReport::default()
     };
-    let mut shared = Shared { program, journal, known, relations, report, damages, meter };
+    let mut shared = Shared {
+        program,
+        journal,
+        known,
+        relations,
+        report,
+        damages,
+        meter,
+        rows: Rows::default(),
+    };
     for damage in &planned.damages {
         shared.damage(&damage.file, damage)?;
     }

@@ -32,6 +32,15 @@ pub(crate) enum Line<'a> {
     },
 }
 
+impl Line<'_> {
+    /// Where it begins, in bytes.
+    pub(crate) const fn offset(&self) -> u64 {
+        match self {
+            Self::Whole { offset, .. } | Self::TooLong { offset, .. } => *offset,
+        }
+    }
+}
+
 /// Reads lines one after the other.
 pub(crate) struct Lines<R> {
     reader: R,
@@ -47,6 +56,11 @@ pub(crate) struct Lines<R> {
 impl<R: Read> Lines<R> {
     pub(crate) fn new(reader: R) -> Self {
         Self::with_limits(reader, BUFFER_BYTES, LINE_BYTES_MAX)
+    }
+
+    /// Reads lines of a file whose first byte here stands at `offset`.
+    pub(crate) fn from(reader: R, offset: u64) -> Self {
+        Self { offset, ..Self::new(reader) }
     }
 
     fn with_limits(reader: R, buffer_bytes: usize, line_bytes_max: usize) -> Self {

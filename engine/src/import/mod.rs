@@ -36,6 +36,7 @@
 //! Nothing is passed over in silence: every byte of a transcript is in a record that was taken, in a [`Damage`], or white
 //! space between records. Each damage is in the report, and an `import.damage` event once.
 
+mod claude;
 mod damage;
 mod discover;
 mod examine;
@@ -72,7 +73,7 @@ pub use importer::{Options, import};
 pub use report::{Counts, Progress, Report, SessionReport, Skipped, SourceReport, Unresolved};
 pub use sample::{discover_sample, sample_tree};
 pub use sniff::Program;
-pub use tree::{DiskTree, MemoryTree, Node, NodeKind, SourceTree};
+pub use tree::{DiskTree, MemoryTree, Node, NodeKind, SourceFile, SourceTree};
 pub use writer::Mode;
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::claude::Lane;
 use super::fields::Fields;
 use super::pi::{Entry, Kind};
 use super::tree::SourceTree;
@@ -88,6 +89,8 @@ pub(crate) struct FilePlan {
     /// Its name in events and reports.
     pub(crate) name: String,
     pub(crate) bytes: u64,
+    /// Which of its lines belong to the part.
+    pub(crate) lane: Lane,
 }
 
 /// What an index says of a session.

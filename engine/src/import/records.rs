@@ -3,8 +3,10 @@
 //! file is in a record the sink took, in a damage the sink was told, or white space between records.
 
 use std::borrow::Cow;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 
+use super::claude::Lane;
 use super::damage::DamageClass;
 use super::lines::{Line, Lines};
 use super::mend::{self, Break, Mend};
@@ -82,11 +84,47 @@ pub(crate) trait Sink {
 /// # Errors
 /// What reading the file meets, and what the sink says.
 pub(crate) fn read_records<R: Read>(reader: R, sink: &mut dyn Sink) -> Result<u64> {
-    let mut lines = Lines::new(reader);
+    read_lines(Lines::new(reader), &[], sink)
+}
+
+/// Reads the lines of a file that belong to a lane, and returns how long they were, in bytes.
+///
+/// # Errors
+/// As [`read_records`].
+pub(crate) fn read_lane<R: Read + Seek>(
+    mut reader: R,
+    lane: &Lane,
+    sink: &mut dyn Sink,
+) -> Result<u64> {
+    let failed = |e| Error::io("the file cannot be read", e);
+    match lane {
+        Lane::Whole => read_records(reader, sink),
+        Lane::Without(ranges) => Ok(lane.bytes(read_lines(Lines::new(reader), ranges, sink)?)),
+        Lane::Only(ranges) => {
+            for range in ranges.iter() {
+                reader.seek(SeekFrom::Start(range.start)).map_err(failed)?;
+                let piece = reader.by_ref().take(range.end - range.start);
+                read_lines(Lines::from(piece, range.start), &[], sink)?;
+            }
+            Ok(lane.bytes(0))
+        }
+    }
+}
+
+fn read_lines<R: Read>(
+    mut lines: Lines<R>,
+    without: &[Range<u64>],
+    sink: &mut dyn Sink,
+) -> Result<u64> {
     let mut split = Split { sink, held: None };
+    let mut without = without.iter().peekable();
     loop {
         let line = lines.next().map_err(|e| Error::io("the file cannot be read", e))?;
         let Some(line) = line else { break };
+        while without.next_if(|range| range.end <= line.offset()).is_some() {}
+        if without.peek().is_some_and(|range| range.contains(&line.offset())) {
+            continue;
+        }
         match line {
             Line::Whole { offset, bytes, ended } => split.line(offset, bytes, ended)?,
             Line::TooLong { offset, bytes, only_nul } => split.too_long(offset, bytes, only_nul)?,

@@ -10,6 +10,7 @@ use super::fields::{self, Fields};
 use super::pi::Call;
 use super::report::Unresolved;
 use super::run::{Party, Run, RunEvent, is_run_id};
+use super::story::key;
 use crate::clock::Timestamp;
 use crate::session::event::{Provenance, RunKind, RunStatus};
 use crate::session::key::{AgentId, SessionKey};
@@ -30,8 +31,23 @@ pub(crate) struct Relations {
     /// The keys that session ids stand for.
     ids: HashMap<String, String>,
     runs: BTreeMap<String, Told>,
+    /// The ids of runs, by the sessions that they work on and by what those were asked.
+    by_target: HashMap<String, Vec<String>>,
+    by_prompt: HashMap<u64, Vec<String>>,
     calls: HashMap<String, Waiting>,
     unresolved: Vec<Unresolved>,
+    /// The runs of sub-agents that calls began, by the ids of the calls.
+    tasks: HashMap<String, String>,
+}
+
+/// What the result of a call says of the sub-agent that it began.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) agent_id: Option<String>,
+    pub(crate) status: Option<String>,
+    pub(crate) runtime_ms: Option<u64>,
+    pub(crate) is_error: bool,
+    pub(crate) at: Option<Timestamp>,
 }
 
 /// A run, and what of it has been told.
@@ -40,6 +56,8 @@ struct Told {
     run: Run,
     accepted: bool,
     announced: bool,
+    /// Whether the call that began it was found.
+    bound: bool,
 }
 
 /// A call of a session tool that has no result yet.
@@ -71,8 +89,11 @@ impl Relations {
             labels: HashMap::new(),
             ids: HashMap::new(),
             runs: BTreeMap::new(),
+            by_target: HashMap::new(),
+            by_prompt: HashMap::new(),
             calls: HashMap::new(),
             unresolved: Vec::new(),
+            tasks: HashMap::new(),
         }
     }
 
@@ -93,7 +114,14 @@ impl Relations {
         let canonical = |key: &String| self.canonical(key);
         run.requester = run.requester.as_ref().map(canonical);
         run.target = run.target.as_ref().map(canonical);
-        self.runs.insert(run.id.clone(), Told { run, accepted: false, announced: false });
+        if let Some(target) = &run.target {
+            self.by_target.entry(target.clone()).or_default().push(run.id.clone());
+        }
+        if let Some(prompt) = run.prompt {
+            self.by_prompt.entry(prompt).or_default().push(run.id.clone());
+        }
+        self.runs
+            .insert(run.id.clone(), Told { run, accepted: false, announced: false, bound: false });
     }
 
     pub(crate) fn run_count(&self) -> u64 {
@@ -112,8 +140,9 @@ impl Relations {
 
     /// The run that a child's first turn belongs to.
     pub(crate) fn first_run_of(&self, child: &SessionKey) -> Option<&Run> {
-        let runs = self.runs.values().map(|told| &told.run);
-        runs.filter(|run| run.target.as_deref() == Some(child.as_str()))
+        let ids = self.by_target.get(child.as_str())?;
+        ids.iter()
+            .filter_map(|id| self.runs.get(id).map(|told| &told.run))
             .min_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)))
     }
 
@@ -155,6 +184,88 @@ impl Relations {
                 self.calls.insert(call.id.clone().into_owned(), waiting);
             }
         }
+    }
+
+    /// The part of a session that was current at a time.
+    pub(crate) fn part_of(&self, key: &str, at: Option<Timestamp>) -> Option<String> {
+        self.parties.get(key)?.part_at(at)
+    }
+
+    /// A session made tool calls, of which some may spawn sub-agents: what is to be told there of those.
+    pub(crate) fn tasks_given(
+        &mut self,
+        from: &SessionKey,
+        calls: &[Call<'_>],
+        at: Option<Timestamp>,
+    ) -> Vec<RunEvent> {
+        let tasks = calls.iter().filter(|call| matches!(&*call.name, "Task" | "Agent"));
+        let mut told = Vec::new();
+        for call in tasks {
+            let arguments = call.arguments.and_then(|value| Fields::parse(value.get()));
+            let Some(prompt) = arguments.as_ref().and_then(|a| a.text("prompt")) else { continue };
+            let Some(id) = self.task_of(from, key(&*prompt)) else { continue };
+            if self.tasks.len() < CALLS_MAX {
+                self.tasks.insert(call.id.clone().into_owned(), id.clone());
+            }
+            if let Some(run) = self.runs.get_mut(&id) {
+                let text = |name: &str| Some(arguments.as_ref()?.text(name)?.into_owned());
+                run.run.created = at.or(run.run.created);
+                run.run.model = text("model");
+                run.run.label = run.run.label.take().or_else(|| text("description"));
+            }
+            told.extend(self.bind(from, &id));
+        }
+        told
+    }
+
+    /// The first run that was asked this and whose call was not found. One that this session is said to have spawned
+    /// comes before one of its own sub-agents.
+    fn task_of(&self, from: &SessionKey, prompt: u64) -> Option<String> {
+        let ids = self.by_prompt.get(&prompt)?;
+        let open = ids.iter().filter_map(|id| self.runs.get(id)).filter(|told| !told.bound);
+        let other = |told: &Told| told.run.requester.as_deref() != Some(from.as_str());
+        let first = open.min_by_key(|told| (other(told), told.run.created));
+        first.map(|told| told.run.id.clone())
+    }
+
+    /// A tool answered in a session: what is to be told there of the sub-agent that it was, if it was one.
+    pub(crate) fn task_answered(
+        &mut self,
+        from: &SessionKey,
+        call: &str,
+        answer: Answer,
+    ) -> Option<RunEvent> {
+        let given = self.tasks.remove(call);
+        let named = answer.agent_id.as_ref().and_then(|agent| {
+            let session = from.as_str().rsplit(':').next().unwrap_or_default();
+            let ids = [agent.clone(), format!("{session}/{agent}")];
+            ids.into_iter().find(|id| self.runs.contains_key(id))
+        });
+        let id = named.or(given)?;
+        let event = self.bind(from, &id);
+        let told = self.runs.get_mut(&id)?;
+        // A sub-agent that was sent to the background answers that it was, and ends later.
+        let begun = answer.status.as_deref() == Some("async_launched");
+        if told.run.status.is_none() && !begun {
+            let failed = answer.is_error;
+            told.run.status = Some(if failed { RunStatus::Error } else { RunStatus::Ok });
+            told.run.reason = answer.status;
+            told.run.runtime_ms = answer.runtime_ms;
+            told.run.ended = answer.at;
+        }
+        event
+    }
+
+    /// Ties a run to the session whose call began it, and says that it was accepted there, once.
+    fn bind(&mut self, from: &SessionKey, id: &str) -> Option<RunEvent> {
+        let told = self.runs.get_mut(id)?;
+        if std::mem::replace(&mut told.bound, true) {
+            return None;
+        }
+        told.run.requester = Some(from.to_string());
+        let party = self.parties.get(told.run.target.as_ref()?)?;
+        told.accepted = true;
+        Some(told.run.accepted(&self.program, party))
     }
 
     /// A tool answered in a session: what is to be told there of the run that it began.

@@ -42,6 +42,8 @@ pub struct SourceReport {
     pub damages: Vec<Damage>,
     /// How often each class of damage occurred.
     pub damage_counts: BTreeMap<&'static str, u64>,
+    /// Records that make no event, because what they tell is told elsewhere: how many of each type.
+    pub passed: BTreeMap<String, u64>,
     /// Calls and turns whose other side was not found, at most a thousand of them.
     pub unresolved: Vec<Unresolved>,
     /// Files between the transcripts that are none.
@@ -60,7 +62,9 @@ pub struct Counts {
     pub bytes: u64,
     /// Records read.
     pub records: u64,
-    /// Turns among the events.
+    /// Records among them that make no event.
+    pub passed: u64,
+    /// Turns among the events; pieces of one message are one turn.
     pub turns: u64,
     /// Events that the store did not have.
     pub new: u64,
@@ -133,6 +137,7 @@ impl Counts {
             transcripts: self.transcripts + other.transcripts,
             bytes: self.bytes + other.bytes,
             records: self.records + other.records,
+            passed: self.passed + other.passed,
             turns: self.turns + other.turns,
             new: self.new + other.new,
             known: self.known + other.known,
@@ -148,6 +153,7 @@ impl Counts {
         let counts = [
             ("sessions", self.sessions),
             ("records", self.records),
+            ("passed", self.passed),
             ("turns", self.turns),
             ("new", self.new),
             ("known", self.known),
@@ -166,6 +172,12 @@ impl SourceReport {
         if self.damages.len() < LIST_MAX {
             self.damages.push(damage.clone());
         }
+    }
+
+    /// Counts a record of this type that makes no event.
+    pub(crate) fn passed(&mut self, kind: &str) {
+        self.counts.passed += 1;
+        *self.passed.entry(kind.to_owned()).or_default() += 1;
     }
 
     /// How often a class of damage occurred.

@@ -46,6 +46,8 @@ pub(crate) struct Run {
     pub(crate) mode: Option<SpawnMode>,
     pub(crate) cleanup: Option<Cleanup>,
     pub(crate) origin: Option<Origin>,
+    /// The hash of what was asked, to know the call by that spawned the session.
+    pub(crate) prompt: Option<u64>,
     /// The result as it was told.
     pub(crate) result: Option<String>,
     /// What became of the announce; `None` for a run that has none.
@@ -125,6 +127,7 @@ impl Run {
             mode: None,
             cleanup: None,
             origin: None,
+            prompt: None,
             result: None,
             announce: None,
             source: None,

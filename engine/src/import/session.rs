@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::claude::Rows;
 use super::damage::{Damage, DamageClass};
 use super::known::Known;
 use super::pi;
@@ -10,6 +11,8 @@ use super::plan::{PartPlan, SessionPlan, Twin};
 use super::records::Flaw;
 use super::relations::Relations;
 use super::report::{Progress, SourceReport};
+use super::run::RunEvent;
+use super::sniff::Program;
 use super::writer::{Journal, Put, StreamWriter};
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -32,6 +35,8 @@ pub(crate) struct Shared<'s> {
     /// Where damages go.
     pub(crate) damages: StreamWriter,
     pub(crate) meter: Meter<'s>,
+    /// Rows of Claude Code that sessions of the source have.
+    pub(crate) rows: Rows,
 }
 
 /// How far an import is.
@@ -114,6 +119,8 @@ pub(crate) struct Ongoing<'o, 's> {
     pub(crate) source_path: Option<String>,
     pub(crate) turns: u64,
     pub(crate) new: u64,
+    /// The session whose records this one goes on from and does not repeat: its key and the id of its part.
+    pub(crate) goes_on_from: Option<(String, String)>,
 }
 
 impl Ongoing<'_, '_> {
@@ -167,6 +174,20 @@ impl Ongoing<'_, '_> {
         opened.at = at.or(self.part.began);
         opened.session_id.clone_from(&self.part.session_id);
         opened.source_path.clone_from(&self.source_path);
+        if let Some(run) = self.shared.relations.first_run_of(&self.plan.key)
+            && let Some(requester) = &run.requester
+            && self.program() == Program::ClaudeCode.code()
+        {
+            // A sub-agent of a sub-agent is known for one by the call that spawned it.
+            let part = self.shared.relations.part_of(requester, run.created);
+            opened.parent_session_id = part.or(opened.parent_session_id);
+            opened.parent_key = Some(requester.clone());
+        }
+        if let Some((key, session_id)) = self.goes_on_from.clone()
+            && opened.parent_key.is_none()
+        {
+            (opened.parent_key, opened.parent_session_id) = (Some(key), Some(session_id));
+        }
         opened.parent_key = opened.parent_key.map(|key| self.key_of(&key));
         let id = self.id(ImportedRecord::Id(self.session_id()), "");
         let event = self.new_event(&Event::SessionOpened(opened), id)?;
@@ -192,19 +213,28 @@ impl Ongoing<'_, '_> {
         self.note_refused()
     }
 
-    /// Puts the event of a record, and a second one that the record makes besides.
+    /// Puts the events of a record.
     pub(crate) fn put_record(
         &mut self,
-        event: NewEvent,
-        second: Option<NewEvent>,
+        events: impl IntoIterator<Item = NewEvent>,
         range: &Range<u64>,
     ) -> Result<()> {
         self.shared.report.counts.records += 1;
-        self.put_made(event, range.clone())?;
-        match second {
-            Some(second) => self.put_made(second, range.clone()),
-            None => Ok(()),
+        events.into_iter().try_for_each(|event| self.put_made(event, range.clone()))
+    }
+
+    /// Puts what a turn tells of runs.
+    pub(crate) fn put_told(&mut self, told: Vec<RunEvent>) -> Result<()> {
+        for event in told {
+            self.put_made(event.to_new(self.key.stream())?, 0..0)?;
         }
+        Ok(())
+    }
+
+    /// Counts a turn, or a piece of one.
+    pub(crate) fn count_turn(&mut self, begins: bool) {
+        self.turns += u64::from(begins);
+        self.shared.report.counts.turns += u64::from(begins);
     }
 
     /// Appends what is waiting.
@@ -214,6 +244,11 @@ impl Ongoing<'_, '_> {
     }
 
     fn note_refused(&mut self) -> Result<()> {
+        let elsewhere = self.writer.take_elsewhere();
+        let counts = &mut self.shared.report.counts;
+        counts.new = counts.new.saturating_sub(elsewhere);
+        counts.known += elsewhere;
+        self.new = self.new.saturating_sub(elsewhere);
         for range in self.writer.take_refused() {
             self.shared.report.counts.new = self.shared.report.counts.new.saturating_sub(1);
             self.new = self.new.saturating_sub(1);
@@ -232,8 +267,7 @@ impl Ongoing<'_, '_> {
 
     /// Follows what a turn says of other sessions.
     pub(crate) fn relate(&mut self, turn: &Turn, calls: &[pi::Call<'_>]) -> Result<()> {
-        self.turns += 1;
-        self.shared.report.counts.turns += 1;
+        self.count_turn(true);
         let at = turn.at;
         let content = turn.content.as_ref().map(Json::as_str).unwrap_or_default();
         let told = match (turn.role, turn.call_id.as_deref(), &turn.provenance) {
@@ -251,10 +285,7 @@ impl Ongoing<'_, '_> {
             }
             _ => Vec::new(),
         };
-        for event in told {
-            self.put_made(event.to_new(self.key.stream())?, 0..0)?;
-        }
-        Ok(())
+        self.put_told(told)
     }
 
     pub(crate) fn new_event(&self, event: &Event, id: EventId) -> Result<NewEvent> {

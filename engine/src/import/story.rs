@@ -2,7 +2,9 @@
 //! nothing. It holds of a record only its identity, and it changes nothing: what is odd is said and kept.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
+use std::time::Duration;
 
 use super::damage::DamageClass;
 use super::pi::Call;
@@ -14,18 +16,29 @@ use crate::session::event::{Role, Turn};
 /// What is remembered of a part while its files are read.
 #[derive(Default)]
 pub(crate) struct Story {
-    /// The records by the ids of their events, with the first bytes of their hashes.
-    seen: HashMap<EventId, u64>,
-    /// Tool calls by id: where they were made; `None` once they are answered.
-    calls: HashMap<String, Option<Range<u64>>>,
+    /// The records by the hashes of their ids, with the first bytes of the hashes of their bytes.
+    seen: HashMap<u64, u64>,
+    /// Tool calls by id: where they were made and to which tool; `None` once they are answered.
+    calls: HashMap<String, Option<Open>>,
+    /// Messages of a model's interface that came in pieces, by the hashes of their ids.
+    messages: HashSet<u64>,
     records: u64,
     entries: u64,
     /// When the last entry was written.
     last: Option<Timestamp>,
+    /// How much older than the one before a record may be without a word.
+    slack: Duration,
     opened: bool,
     task_told: bool,
+    titled: bool,
     replay: Option<Replay>,
     repeat: Option<Repeat>,
+}
+
+/// A tool call that waits for its result.
+struct Open {
+    range: Range<u64>,
+    tool: String,
 }
 
 /// A fork that repeats the records of the session that it was forked from.
@@ -33,6 +46,8 @@ struct Replay {
     hashes: HashSet<u64>,
     range: Option<Range<u64>>,
     records: u64,
+    /// Whether the records are not taken, because an earlier session has them.
+    left_there: bool,
 }
 
 /// Records that the part has already, one behind the other.
@@ -45,16 +60,31 @@ struct Repeat {
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) id: EventId,
+    /// The hash of its own id, or of its place and bytes: see [`key`].
+    pub(crate) key: u64,
     /// The first bytes of its hash.
     pub(crate) hash: u64,
     pub(crate) range: Range<u64>,
 }
 
+/// The hash that a record's own id is remembered by. Two ids that fall together cost a record its own id and nothing
+/// else: it is told as one whose id is in use.
+pub(crate) fn key(id: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
+}
+
 impl Story {
     /// A part that was forked from a session with records of these hashes.
     pub(crate) fn forked(hashes: HashSet<u64>) -> Self {
-        let replay = Some(Replay { hashes, range: None, records: 0 });
+        let replay = Some(Replay { hashes, range: None, records: 0, left_there: false });
         Self { replay, ..Self::default() }
+    }
+
+    /// A part whose program writes down what happens at once in any order.
+    pub(crate) fn with_slack(slack: Duration) -> Self {
+        Self { slack, ..Self::default() }
     }
 
     /// How many records were taken.
@@ -72,6 +102,42 @@ impl Story {
         self.task_told
     }
 
+    /// Whether a record of this id is there; see [`key`].
+    pub(crate) fn has_key(&self, key: u64) -> bool {
+        self.seen.contains_key(&key)
+    }
+
+    /// The tool that an open call was made to, where it was told.
+    pub(crate) fn tool_of(&self, call: &str) -> Option<&str> {
+        let open = self.calls.get(call)?.as_ref()?;
+        Some(open.tool.as_str()).filter(|tool| !tool.is_empty())
+    }
+
+    /// Whether a person gave the session a title.
+    pub(crate) const fn is_titled(&self) -> bool {
+        self.titled
+    }
+
+    /// A person gives the session a title.
+    pub(crate) const fn titled(&mut self) {
+        self.titled = true;
+    }
+
+    /// Whether a piece is the first one of its message.
+    pub(crate) fn begins_message(&mut self, message: u64) -> bool {
+        self.messages.insert(message)
+    }
+
+    /// Remembers a record that is not taken, because an earlier session has it.
+    pub(crate) fn replayed(&mut self, identity: &Identity) {
+        let none = || Replay { hashes: HashSet::new(), range: None, records: 0, left_there: true };
+        let replay = self.replay.get_or_insert_with(none);
+        let start = replay.range.as_ref().map_or(identity.range.start, |range| range.start);
+        replay.range = Some(start..identity.range.end);
+        replay.records += 1;
+        self.remember(identity);
+    }
+
     /// Whether the record is one of the session that this one was forked from.
     pub(crate) fn is_replayed(&self, hash: u64) -> bool {
         self.replay.as_ref().is_some_and(|replay| replay.hashes.contains(&hash))
@@ -79,7 +145,7 @@ impl Story {
 
     /// Whether the part has a record of this id already: `Some(true)` with these bytes, `Some(false)` with others.
     pub(crate) fn has(&self, identity: &Identity) -> Option<bool> {
-        self.seen.get(&identity.id).map(|hash| *hash == identity.hash)
+        self.seen.get(&identity.key).map(|hash| *hash == identity.hash)
     }
 
     /// Remembers a record that the part has already. Those that follow each other are told as one.
@@ -117,12 +183,13 @@ impl Story {
         Some(flaw(DamageClass::MissingHeader, &(0..0), 0, "the file has no header".to_owned()))
     }
 
-    /// Takes an entry. `parent` is the entry that it names as the one before, with its id here.
+    /// Takes an entry. `parent` is the entry that it names as the one before, with the hash
+    /// of its id.
     pub(crate) fn take(
         &mut self,
         identity: &Identity,
         at: Option<Timestamp>,
-        parent: Option<(&str, EventId)>,
+        parent: Option<(&str, u64)>,
     ) -> Vec<Flaw> {
         let mut flaws = Vec::new();
         if self.is_replayed(identity.hash) {
@@ -135,13 +202,13 @@ impl Story {
             flaws.extend(self.end_replay());
         }
         if let (Some(at), Some(last)) = (at, self.last)
-            && at < last
+            && at.plus(self.slack) < last
         {
             let detail = format!("{at} follows {last}");
             flaws.push(flaw(DamageClass::ClockBack, &identity.range, 1, detail));
         }
-        if let Some((parent, id)) = parent
-            && !self.seen.contains_key(&id)
+        if let Some((parent, key)) = parent
+            && !self.seen.contains_key(&key)
         {
             let detail = format!("the parent {parent} is not in the file");
             flaws.push(flaw(DamageClass::OrphanParent, &identity.range, 1, detail));
@@ -153,7 +220,7 @@ impl Story {
     }
 
     fn remember(&mut self, identity: &Identity) {
-        self.seen.insert(identity.id, identity.hash);
+        self.seen.insert(identity.key, identity.hash);
         self.records += 1;
     }
 
@@ -166,7 +233,8 @@ impl Story {
     ) -> Option<Flaw> {
         self.task_told |= turn.role == Role::User;
         for call in calls {
-            self.calls.insert(call.id.clone().into_owned(), Some(range.clone()));
+            let open = Open { range: range.clone(), tool: call.name.clone().into_owned() };
+            self.calls.insert(call.id.clone().into_owned(), Some(open));
         }
         let call = turn.call_id.as_deref().filter(|_| turn.role == Role::ToolResult)?;
         if let Some(open) = self.calls.get_mut(call) {
@@ -178,8 +246,13 @@ impl Story {
     }
 
     fn end_replay(&mut self) -> Option<Flaw> {
-        let Replay { range, records, .. } = self.replay.take()?;
-        let detail = format!("{records} records of the session that this one was forked from");
+        let Replay { range, records, left_there, .. } = self.replay.take()?;
+        let whose = if left_there {
+            "of an earlier session, which has them"
+        } else {
+            "of the session that this one was forked from"
+        };
+        let detail = format!("{records} records {whose}");
         Some(flaw(DamageClass::ReplayedFork, &range?, records, detail))
     }
 
@@ -188,7 +261,7 @@ impl Story {
         let mut flaws: Vec<Flaw> = self.end_replay().into_iter().collect();
         let mut open: Vec<(Range<u64>, String)> = Vec::new();
         for (call, range) in self.calls.drain() {
-            open.extend(range.map(|range| (range, call)));
+            open.extend(range.map(|open| (open.range, call)));
         }
         open.sort_by(|(a, x), (b, y)| (a.start, x).cmp(&(b.start, y)));
         for calls in open.chunk_by(|(a, _), (b, _)| a == b) {

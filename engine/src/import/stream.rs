@@ -5,13 +5,14 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use super::claude::{self, Lane};
 use super::damage::DamageClass;
 use super::discover::Source;
 use super::placing::{Placed, opened_id, twin_scope};
 use super::plan::{FilePlan, PartPlan, Twin};
-use super::records::{Flaw, read_records};
+use super::records::{Flaw, read_lane, read_records};
 use super::session::{Ongoing, Shared, with_source};
-use super::sniff::{Looks, sniff};
+use super::sniff::{Looks, Program, sniff};
 use super::story::Story;
 use super::transcript::{Hashes, Transcript};
 use super::tree::SourceTree;
@@ -96,6 +97,7 @@ fn ongoing<'o, 's>(
         source_path: path.map(|path| path.display().to_string()),
         turns: 0,
         new: 0,
+        goes_on_from: None,
     }
 }
 
@@ -119,12 +121,14 @@ fn read_part(ongoing: &mut Ongoing<'_, '_>, files: &Files<'_>) -> Result<()> {
     let parent = ongoing.part.forked_from.as_deref().and_then(|path| files.named(path));
     let mut story = match parent {
         Some(parent) => Story::forked(hashes(files.tree, parent)?),
+        None if is_claude(ongoing) => Story::with_slack(claude::SLACK),
         None => Story::default(),
     };
     let part = ongoing.part;
+    ongoing.shared.rows.begin(ongoing.key.as_str(), &part.session_id);
     for (at, file) in part.files.iter().enumerate() {
         read_file(ongoing, files.tree, file, &mut story, at + 1 == part.files.len())?;
-        ongoing.shared.meter.behind += file.bytes;
+        ongoing.shared.meter.behind += file.lane.bytes(file.bytes);
         ongoing.progress(0);
     }
     let opened = ongoing.id(ImportedRecord::Id(ongoing.session_id()), "");
@@ -151,19 +155,34 @@ fn read_file(
 ) -> Result<()> {
     let failed = |e| Error::io("the transcript cannot be read", e).path(&file.path);
     let looks = sniff(tree, &file.path).map_err(failed)?;
-    ongoing.shared.report.counts.transcripts += 1;
-    if !matches!(looks, Looks::Session | Looks::Empty | Looks::Unknown) {
+    let claude = is_claude(ongoing);
+    let own = if claude { Looks::Of(Program::ClaudeCode) } else { Looks::Session };
+    ongoing.shared.report.counts.transcripts += u64::from(!matches!(file.lane, Lane::Only(_)));
+    if looks != own && !matches!(looks, Looks::Empty | Looks::Unknown) {
         let detail = super::discover::refusal(looks).into();
         let class = DamageClass::WrongFormat;
         return ongoing
             .flaw(&file.name, Flaw { class, offset: 0, bytes: file.bytes, recovered: 0, detail });
     }
     let reader = tree.open(&file.path).map_err(failed)?;
-    let mut transcript = Transcript { ongoing, story, file: &file.name };
-    let bytes = read_records(reader, &mut transcript)
-        .map_err(|e| if e.place().path.is_none() { e.path(&file.path) } else { e })?;
-    transcript.ongoing.shared.report.counts.bytes += bytes;
-    transcript.end(last, bytes)
+    let named = |e: Error| if e.place().path.is_none() { e.path(&file.path) } else { e };
+    let bytes = if claude {
+        let mut transcript = claude::Transcript { ongoing, story, file: &file.name };
+        let bytes = read_lane(reader, &file.lane, &mut transcript).map_err(named)?;
+        transcript.end(last, bytes)?;
+        bytes
+    } else {
+        let mut transcript = Transcript { ongoing, story, file: &file.name };
+        let bytes = read_records(reader, &mut transcript).map_err(named)?;
+        transcript.end(last, bytes)?;
+        bytes
+    };
+    ongoing.shared.report.counts.bytes += bytes;
+    Ok(())
+}
+
+fn is_claude(ongoing: &Ongoing<'_, '_>) -> bool {
+    ongoing.program() == Program::ClaudeCode.code()
 }
 
 fn hashes(tree: &dyn SourceTree, path: &Path) -> Result<HashSet<u64>> {

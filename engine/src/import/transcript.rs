@@ -10,7 +10,7 @@ use super::fields::Fields;
 use super::pi::{self, Body, Call, Context, Draft, Entry, Kind, Usage};
 use super::records::{Flaw, Found, Sink, Verdict};
 use super::session::{Ongoing, with_source};
-use super::story::{Identity, Story};
+use super::story::{Identity, Story, key};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::hex;
@@ -19,7 +19,7 @@ use crate::store::NewEvent;
 
 /// What is left of a record and longer than this has an event of its own, in bytes: only content may be too long for
 /// a line.
-const REST_BYTES_MAX: usize = 128 << 10;
+pub(crate) const REST_BYTES_MAX: usize = 128 << 10;
 
 /// Takes the records of one file of a part.
 pub(crate) struct Transcript<'t, 'o, 's> {
@@ -72,7 +72,8 @@ impl Sink for Transcript<'_, '_, '_> {
         };
         if header {
             self.story.open(&identity);
-            self.ongoing.put_record(made.event, made.second, &identity.range)?;
+            self.ongoing
+                .put_record(std::iter::once(made.event).chain(made.second), &identity.range)?;
             return Ok(Verdict::Taken);
         }
         if known == Some(false) {
@@ -120,8 +121,12 @@ impl Transcript<'_, '_, '_> {
             None => ImportedRecord::Ordinal { ordinal: self.story.records(), sha256: &sha256 },
         };
         let id = self.ongoing.id(record, "");
+        let key = match record {
+            ImportedRecord::Id(id) => key(id),
+            ImportedRecord::Ordinal { ordinal, .. } => key(&(ordinal, hash)),
+        };
         let (offset, bytes) = (found.offset, found.raw.len() as u64);
-        let identity = Identity { id, hash, range: offset..offset + bytes };
+        let identity = Identity { id, key, hash, range: offset..offset + bytes };
         let file = self.file.to_owned();
         (identity, Source { file, offset, bytes, sha256, rest: None })
     }
@@ -205,6 +210,7 @@ impl Transcript<'_, '_, '_> {
     /// Puts the events of an entry, and what they say together with those before.
     fn take(&mut self, made: Made<'_>, identity: &Identity) -> Result<()> {
         let Made { event, second, at, parent, turn, calls, flaw } = made;
+        let events = std::iter::once(event).chain(second);
         let settled = self.story.settle();
         self.tell(settled)?;
         if let Some(missing) = self.story.open_without_header() {
@@ -214,14 +220,14 @@ impl Transcript<'_, '_, '_> {
         }
         let parent = parent.filter(|parent| **parent != *self.ongoing.session_id());
         let parent = parent.as_deref();
-        let parent = parent.map(|id| (id, self.ongoing.id(ImportedRecord::Id(id), "")));
+        let parent = parent.map(|id| (id, key(id)));
         for odd in self.story.take(identity, at, parent) {
             self.ongoing.flaw(self.file, odd)?;
         }
         if let Some((class, detail)) = flaw {
             self.note(class, identity, detail)?;
         }
-        self.ongoing.put_record(event, second, &identity.range)?;
+        self.ongoing.put_record(events, &identity.range)?;
         let Some(turn) = turn else { return Ok(()) };
         let odd = self.story.turn(&turn, &calls, &identity.range);
         self.tell(odd)?;
@@ -254,7 +260,7 @@ impl Transcript<'_, '_, '_> {
 }
 
 /// What is said of a record whose event cannot be stored: it is tried again mended, or it is lost.
-fn refused(found: &Found<'_>, error: &Error) -> Verdict {
+pub(crate) fn refused(found: &Found<'_>, error: &Error) -> Verdict {
     if found.scanned {
         Verdict::Foreign(DamageClass::InvalidJson, error.message().to_owned())
     } else {
@@ -262,23 +268,23 @@ fn refused(found: &Found<'_>, error: &Error) -> Verdict {
     }
 }
 
-fn weight(rest: &Members) -> usize {
+pub(crate) fn weight(rest: &Members) -> usize {
     rest.0.iter().map(|(name, value)| name.len() + value.as_str().len()).sum()
 }
 
-fn first_bytes(digest: &[u8]) -> u64 {
+pub(crate) fn first_bytes(digest: &[u8]) -> u64 {
     digest.first_chunk::<8>().map_or(0, |first| u64::from_be_bytes(*first))
 }
 
 /// Whether text may hold a half of a surrogate pair.
-fn has_surrogates(text: &str) -> bool {
+pub(crate) fn has_surrogates(text: &str) -> bool {
     let bytes = text.as_bytes();
     memchr::memmem::find_iter(bytes, b"\\u")
         .any(|at| matches!(bytes.get(at + 2), Some(b'd' | b'D')))
 }
 
 /// What is said of text that is no entry.
-fn no_object(found: &Found<'_>) -> Verdict {
+pub(crate) fn no_object(found: &Found<'_>) -> Verdict {
     let object = found.text.starts_with('{');
     let json = serde_json::from_str::<serde::de::IgnoredAny>(found.text).is_ok();
     match (json, object) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -41,6 +41,11 @@ impl Node {
     }
 }
 
+/// A file that is only read, from any place.
+pub trait SourceFile: Read + Seek {}
+
+impl<F: Read + Seek> SourceFile for F {}
+
 /// A tree of files that is only read.
 pub trait SourceTree {
     /// What the path stands for; a link at the path itself is followed.
@@ -59,7 +64,7 @@ pub trait SourceTree {
     ///
     /// # Errors
     /// `NotFound` when there is no such file; whatever the system says.
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + '_>>;
+    fn open(&self, path: &Path) -> io::Result<Box<dyn SourceFile + '_>>;
 }
 
 /// The disk.
@@ -93,7 +98,7 @@ impl SourceTree for DiskTree {
         Ok(nodes)
     }
 
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + '_>> {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn SourceFile + '_>> {
         // A pipe that nobody writes to would be waited for, a device read for ever.
         if self.stat(path)?.kind != NodeKind::File {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no ordinary file"));
@@ -170,9 +175,9 @@ impl SourceTree for MemoryTree {
         Ok(nodes)
     }
 
-    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + '_>> {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn SourceFile + '_>> {
         match self.0.get(path) {
-            Some(bytes) => Ok(Box::new(bytes.as_slice())),
+            Some(bytes) => Ok(Box::new(io::Cursor::new(bytes.as_slice()))),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }

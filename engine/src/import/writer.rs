@@ -108,6 +108,8 @@ pub(crate) struct StreamWriter {
     batch: Vec<Pending>,
     bytes: usize,
     refused: Vec<Range<u64>>,
+    /// How many events turned out to be in another stream.
+    elsewhere: u64,
     /// Patches of the session that were made from files: how many from each, and what the last one set.
     patches: HashMap<String, (u64, String)>,
 }
@@ -128,6 +130,7 @@ impl StreamWriter {
             batch: Vec::new(),
             bytes: 0,
             refused: Vec::new(),
+            elsewhere: 0,
             patches: HashMap::new(),
         };
         writer.catch_up(journal)?;
@@ -226,6 +229,11 @@ impl StreamWriter {
         std::mem::take(&mut self.refused)
     }
 
+    /// How many events another stream had since this was asked last.
+    pub(crate) fn take_elsewhere(&mut self) -> u64 {
+        std::mem::take(&mut self.elsewhere)
+    }
+
     fn expecting(&self, append: Append) -> Append {
         let expected = match self.head {
             Version::ZERO => Expected::NoStream,
@@ -254,7 +262,7 @@ impl StreamWriter {
             match journal.append(&append) {
                 Ok(()) => {}
                 Err(e) if *e.kind() == ErrorKind::TooLarge => self.refused.push(range),
-                Err(e) if *e.kind() == ErrorKind::IdReused => {}
+                Err(e) if *e.kind() == ErrorKind::IdReused => self.elsewhere += 1,
                 Err(e) => return Err(e),
             }
         }

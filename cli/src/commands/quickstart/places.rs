@@ -29,9 +29,13 @@ pub(super) struct Place {
 }
 
 impl Places {
-    /// Looks under the home folder; without one there is nothing.
+    /// Looks under the home folder, and where `CLAUDE_CONFIG_DIR` says that Claude Code keeps its own; without a home
+    /// there is nothing.
     pub(super) fn find() -> Self {
-        etcetera::home_dir().map(|home| Self(discover_usual(&DiskTree, &home))).unwrap_or_default()
+        let claude = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|folder| !folder.is_empty());
+        let claude = claude.map(PathBuf::from);
+        let look = |home: PathBuf| Self(discover_usual(&DiskTree, &home, claude.as_deref()));
+        etcetera::home_dir().map(look).unwrap_or_default()
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -10,5 +10,5 @@ mod registry;
 pub(crate) use folder::{
     INDEX, State, StateFolder, is_sessions_folder, is_state_folder, not_a_session, state_folder,
 };
-pub(crate) use plan::{Planned, plan};
+pub(crate) use plan::{Planned, parents_first, plan};
 pub(crate) use queue::Waiting;

@@ -15,6 +15,7 @@ use super::queue::{self, Waiting};
 use super::registry;
 use crate::clock::Timestamp;
 use crate::error::Result;
+use crate::import::claude::Lane;
 use crate::import::damage::Damage;
 use crate::import::discover::{Source, Transcript};
 use crate::import::plan::{
@@ -76,6 +77,7 @@ pub(crate) fn plan(tree: &dyn SourceTree, source: &Source) -> Result<Planned> {
         }
     }
     adopt(&mut planned);
+    planned.sessions.sort_by(|a, b| a.key.as_str().cmp(b.key.as_str()));
     planned.sessions = parents_first(std::mem::take(&mut planned.sessions));
     Ok(planned)
 }
@@ -198,6 +200,7 @@ impl<'a> Agent<'a> {
             path: transcript.path.clone(),
             name: name_from(self.root, &transcript.path),
             bytes: transcript.bytes,
+            lane: Lane::Whole,
         });
         // Archives sort before what goes on from them, oldest first.
         let state = |file: &FilePlan| {
@@ -428,9 +431,9 @@ fn adopt(planned: &mut Planned) {
     }
 }
 
-/// Sorts sessions by their beginnings, but no child before its parent.
-fn parents_first(mut sessions: Vec<SessionPlan>) -> Vec<SessionPlan> {
-    sessions.sort_by(|a, b| (a.began(), a.key.as_str()).cmp(&(b.began(), b.key.as_str())));
+/// Sorts sessions by their beginnings, those that began at once as they come, but no child before its parent.
+pub(crate) fn parents_first(mut sessions: Vec<SessionPlan>) -> Vec<SessionPlan> {
+    sessions.sort_by_key(SessionPlan::began);
     let places: HashMap<SessionKey, usize> =
         sessions.iter().enumerate().map(|(at, session)| (session.key.clone(), at)).collect();
     let parent_of =

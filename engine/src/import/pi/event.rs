@@ -119,7 +119,7 @@ fn rest(entry: &Entry<'_>, usage: Option<Fields<'_>>) -> Result<Members> {
 }
 
 /// Why an entry is kept as it is; `None` when nothing is wrong with it.
-type Flaw = Option<(DamageClass, String)>;
+pub(crate) type Flaw = Option<(DamageClass, String)>;
 
 struct Drafting<'a, 'c> {
     context: &'c Context<'c>,
@@ -319,7 +319,7 @@ impl<'a> Drafting<'a, '_> {
     }
 }
 
-fn absent(present: bool, name: &str, what: &str) -> Flaw {
+pub(crate) fn absent(present: bool, name: &str, what: &str) -> Flaw {
     Some(if present {
         (DamageClass::WrongType, format!("{name} is not {what}"))
     } else {
@@ -328,14 +328,14 @@ fn absent(present: bool, name: &str, what: &str) -> Flaw {
 }
 
 /// Takes text, as it is spelled.
-fn string(fields: &mut Fields<'_>, name: &str) -> Result<Json, Flaw> {
+pub(crate) fn string(fields: &mut Fields<'_>, name: &str) -> Result<Json, Flaw> {
     let is_text = |value: &RawValue| value.get().starts_with('"').then(|| Json::verbatim(value));
     let present = fields.has(name);
     fields.take_if(name, is_text).ok_or_else(|| absent(present, name, "text"))
 }
 
 /// Takes text or a list of blocks, as it is spelled.
-fn content(fields: &mut Fields<'_>, name: &str) -> Result<Json, Flaw> {
+pub(crate) fn content(fields: &mut Fields<'_>, name: &str) -> Result<Json, Flaw> {
     let fits =
         |value: &RawValue| value.get().starts_with(['"', '[']).then(|| Json::verbatim(value));
     let present = fields.has(name);
@@ -343,7 +343,7 @@ fn content(fields: &mut Fields<'_>, name: &str) -> Result<Json, Flaw> {
 }
 
 /// The tool calls among an assistant's blocks, in the spellings that occur.
-fn calls(blocks: &RawValue) -> Vec<Call<'_>> {
+pub(crate) fn calls(blocks: &RawValue) -> Vec<Call<'_>> {
     let blocks: Vec<Fields<'_>> = serde_json::from_str(blocks.get()).unwrap_or_default();
     let call = |block: &Fields<'_>| {
         let kinds = ["toolCall", "toolUse", "tool_use", "functionCall", "function_call"];
@@ -370,10 +370,5 @@ fn take_tokens(usage: &mut Fields<'_>) -> Option<Tokens> {
 /// The whole cost. It is not taken: micro-dollars are coarser than what the entry tells.
 fn cost_micros(usage: &Fields<'_>) -> Option<u64> {
     let cost = Fields::parse(usage.get("cost")?.get())?;
-    let dollars: f64 = cost.get("total")?.get().parse().ok()?;
-    let micros = (dollars * 1e6).round();
-    if micros < 0.0 {
-        return None;
-    }
-    format!("{micros:.0}").parse().ok()
+    fields::micros(cost.get("total")?.get())
 }

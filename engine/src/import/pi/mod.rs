@@ -19,5 +19,7 @@ mod event;
 mod plan;
 
 pub(crate) use entry::{Entry, Kind};
-pub(crate) use event::{Body, Call, Context, Draft, Usage, draft};
+pub(crate) use event::{
+    Body, Call, Context, Draft, Flaw, Usage, absent, calls, content, draft, string,
+};
 pub(crate) use plan::plan;

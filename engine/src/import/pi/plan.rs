@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Result;
+use crate::import::claude::Lane;
 use crate::import::discover::Source;
 use crate::import::plan::{
     FilePlan, Opening, PartPlan, Peek, SessionPlan, Twin, name_from, own_key, peek,
@@ -22,6 +23,7 @@ pub(crate) fn plan(tree: &dyn SourceTree, source: &Source) -> Result<Vec<Session
             path: transcript.path.clone(),
             name: name_from(&source.root, &transcript.path),
             bytes: transcript.bytes,
+            lane: Lane::Whole,
         };
         if let Some(part) = sessions.get_mut(&id).and_then(|session| session.parts.first_mut()) {
             part.files.push(file);

@@ -1,5 +1,6 @@
 //! Whole imports into a store in memory, of trees written by hand.
 
+mod claude;
 mod damage;
 mod flows;
 mod openclaw;

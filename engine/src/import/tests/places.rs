@@ -58,7 +58,6 @@ fn sqlite_is_refused() {
 #[test]
 fn others_are_refused_by_name() {
     let mut tree = MemoryTree::new([
-        ("h/claude.jsonl", r#"{"parentUuid":null,"sessionId":"s","type":"user","message":{}}"#),
         ("h/rollout-1.jsonl", r#"{"timestamp":"t","type":"session_meta","payload":{}}"#),
         ("h/gemini.json", r#"{"sessionId":"s","projectHash":"h"}"#),
         ("h/hermes.json", "{\n \"session_id\": \"s\",\n \"platform\": \"cli\"\n}"),
@@ -66,7 +65,6 @@ fn others_are_refused_by_name() {
         ("h/notes.txt", "notes"),
     ]);
     for (file, name) in [
-        ("claude.jsonl", "Claude Code"),
         ("rollout-1.jsonl", "Codex"),
         ("gemini.json", "Gemini CLI"),
         ("hermes.json", "Hermes"),
@@ -82,7 +80,7 @@ fn others_are_refused_by_name() {
     assert_eq!(*discover_in(&tree, Path::new("h")).unwrap_err().kind(), ErrorKind::Unsupported);
     tree.put("h/pi.jsonl", session("s", &[&said("a", 1, "x")]));
     let report = World::new().import(&tree, "h");
-    assert_eq!((report.refused.len(), report.unknown.len()), (5, 1));
+    assert_eq!((report.refused.len(), report.unknown.len()), (4, 1));
     assert_eq!(report.totals().sessions, 1);
 }
 
@@ -125,7 +123,7 @@ fn usual_places() {
             "SQLite format 3\0".to_owned() + &"\0".repeat(84),
         ),
     ]);
-    let places = discover_usual(&tree, Path::new("home"));
+    let places = discover_usual(&tree, Path::new("home"), None);
     let found: Vec<(Program, u64)> =
         places.transcripts.iter().map(|u| (u.program, u.transcript.bytes)).collect();
     let (a, s) = (one("a", "09:00:00", "x").len() as u64, header("s", "09:00:00").len() as u64);
