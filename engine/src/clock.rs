@@ -88,23 +88,17 @@ impl Timestamp {
     #[must_use]
     pub fn from_text(text: &[u8]) -> Option<Self> {
         let text: &[u8; 27] = text.try_into().ok()?;
+        let mut at = *text;
         let mut wrong = 0;
-        let mut value = 0;
-        let mut fields = [0_i64; 7];
-        let mut field = 0;
-        for (byte, form) in text.iter().zip(b"0000-00-00T00:00:00.000000Z") {
-            if *form == b'0' {
-                let digit = byte.wrapping_sub(b'0');
-                wrong |= u8::from(digit > 9);
-                value = value * 10 + i64::from(digit);
-            } else {
-                wrong |= byte ^ form;
-                fields[field] = value;
-                field += 1;
-                value = 0;
-            }
+        for (byte, form) in at.iter_mut().zip(b"0000-00-00T00:00:00.000000Z") {
+            // What is not a digit in the form is left as nothing.
+            *byte ^= form;
+            wrong |= if *form == b'0' { u8::from(*byte > 9) } else { *byte };
         }
-        let [year, month, day, hour, minute, second, micros] = fields;
+        let two = |high: usize| i64::from(at[high]) * 10 + i64::from(at[high + 1]);
+        let (year, month, day) = (two(0) * 100 + two(2), two(5), two(8));
+        let (hour, minute, second) = (two(11), two(14), two(17));
+        let micros = two(20) * 10_000 + two(22) * 100 + two(24);
         let fits = wrong == 0
             && year >= 1970
             && (1..=12).contains(&month)

@@ -26,6 +26,12 @@ pub fn trailer(crc: Crc) -> [u8; TRAILER] {
     out
 }
 
+/// What these bytes state as the trailer of a line; `None` when they are none.
+#[must_use]
+pub fn trailer_crc(trailer: &[u8]) -> Option<Crc> {
+    unhex(trailer.strip_prefix(OPEN)?.strip_suffix(CLOSE)?)
+}
+
 /// Appends the trailer for everything from `start` on.
 pub(crate) fn seal(out: &mut Vec<u8>, start: usize) -> Crc {
     let crc = crc32(out.get(start..).unwrap_or_default());
@@ -56,17 +62,27 @@ pub(crate) fn hex(crc: Crc) -> [u8; 8] {
 }
 
 /// Reads 8 lower-case digits.
-pub(crate) fn unhex(digits: &[u8]) -> Option<Crc> {
-    if digits.len() != 8 {
-        return None;
-    }
-    let value = digits.iter().try_fold(0_u32, |sum, b| {
-        let digit = match b {
-            b'0'..=b'9' => b - b'0',
-            b'a'..=b'f' => b - b'a' + 10,
-            _ => return None,
-        };
-        Some(sum << 4 | u32::from(digit))
-    })?;
-    Some(Crc(value))
+pub(crate) fn unhex(text: &[u8]) -> Option<Crc> {
+    digits(text.try_into().ok()?).map(Crc)
 }
+
+/// The number that 8 lower-case hexadecimal digits are.
+pub(super) fn digits(text: [u8; 8]) -> Option<u32> {
+    let [a, b, c, d, e, f, g, h] = text.map(|byte| LOWER_HEX[usize::from(byte)]);
+    let wrong = (a | b | c | d | e | f | g | h) & NO_DIGIT;
+    let pair = |high: u8, low: u8| high << 4 | low;
+    (wrong == 0).then(|| u32::from_be_bytes([pair(a, b), pair(c, d), pair(e, f), pair(g, h)]))
+}
+
+const NO_DIGIT: u8 = 0xF0;
+
+/// The value of each byte as a lower-case hexadecimal digit.
+const LOWER_HEX: [u8; 256] = {
+    let mut table = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        table[b"0123456789abcdef"[digit as usize] as usize] = digit;
+        digit += 1;
+    }
+    table
+};

@@ -205,32 +205,17 @@ fn push_id(out: &mut Vec<u8>, label: &[u8], id: EventId) {
 
 /// Reads the hyphenated form in lower case and no other (RFC 9562, section 4).
 fn read_uuid(text: &[u8; 36]) -> Option<Uuid> {
-    let mut value = 0_u128;
-    let mut wrong = 0;
-    for (i, byte) in text.iter().enumerate() {
-        if matches!(i, 8 | 13 | 18 | 23) {
-            wrong |= byte ^ b'-';
-        } else {
-            let digit = LOWER_HEX[usize::from(*byte)];
-            wrong |= digit & NO_DIGIT;
-            value = value << 4 | u128::from(digit);
-        }
-    }
-    (wrong == 0).then(|| Uuid::from_u128(value))
+    let [a, b, c, d, e, f, g, h, h1, i, j, k, l, h2, m, n, o, p, h3, q, r, s, t, h4, rest @ ..] =
+        text;
+    let high = checksum::digits([*a, *b, *c, *d, *e, *f, *g, *h])?;
+    let middle = checksum::digits([*i, *j, *k, *l, *m, *n, *o, *p])?;
+    let [u0, u1, u2, u3, low @ ..] = rest;
+    let lower = checksum::digits([*q, *r, *s, *t, *u0, *u1, *u2, *u3])?;
+    let lowest = checksum::digits(*low)?;
+    let wide = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+    let hyphens = [*h1, *h2, *h3, *h4] == *b"----";
+    hyphens.then(|| Uuid::from_u64_pair(wide(high, middle), wide(lower, lowest)))
 }
-
-const NO_DIGIT: u8 = 0xF0;
-
-/// The value of each byte as a lower-case hexadecimal digit.
-const LOWER_HEX: [u8; 256] = {
-    let mut table = [NO_DIGIT; 256];
-    let mut digit = 0;
-    while digit < 16 {
-        table[b"0123456789abcdef"[digit as usize] as usize] = digit;
-        digit += 1;
-    }
-    table
-};
 
 /// What is left of a line's head. Every method takes what it names from the front, or gives `None`.
 struct Head<'a>(&'a [u8]);
@@ -288,21 +273,27 @@ impl<'a> Head<'a> {
     }
 
     fn crc(&mut self) -> Option<Crc> {
-        checksum::unhex(self.take(8)?)
+        let (text, rest) = self.0.split_first_chunk::<8>()?;
+        self.0 = rest;
+        checksum::digits(*text).map(Crc)
     }
 
     fn stream(&mut self) -> Option<Cow<'a, str>> {
+        let plain = name::plain(self.0);
+        if self.0.get(plain) == Some(&b'"') {
+            let text = std::str::from_utf8(self.take(plain)?).ok()?;
+            return (1..=StreamName::BYTES_MAX).contains(&plain).then_some(Cow::Borrowed(text));
+        }
         let end = memchr::memchr(b'"', self.0)?;
         let raw = name::decode(self.take(end)?)?;
         (!raw.is_empty() && raw.len() <= StreamName::BYTES_MAX).then_some(raw)
     }
 
     fn kind(&mut self) -> Option<&'a str> {
-        let end = memchr::memchr(b'"', self.0)?;
-        let text = std::str::from_utf8(self.take(end)?).ok()?;
-        let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
-        (!text.is_empty() && text.len() <= EventType::BYTES_MAX && text.bytes().all(fits))
-            .then_some(text)
+        let fits = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+        let count = self.0.iter().take_while(fits).count();
+        let text = std::str::from_utf8(self.take(count)?).ok()?;
+        (1..=EventType::BYTES_MAX).contains(&count).then_some(text)
     }
 
     fn id(&mut self) -> Option<EventId> {

@@ -144,7 +144,7 @@ mod line;
 mod name;
 mod payload;
 
-pub use checksum::{TRAILER, crc32, trailer};
+pub use checksum::{TRAILER, crc32, trailer, trailer_crc};
 pub use line::{Fields, LINE_MAX, Line, LineFault, decode, encode, too_large};
 pub(crate) use name::decode as head_string;
 pub use name::{

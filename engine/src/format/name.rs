@@ -34,9 +34,14 @@ pub(crate) fn encode(raw: &str, out: &mut Vec<u8>) {
     }
 }
 
+/// How many bytes at the front stand for themselves.
+pub(super) fn plain(encoded: &[u8]) -> usize {
+    encoded.iter().take_while(|b| PLAIN[usize::from(**b)]).count()
+}
+
 /// The raw text of a head string; `None` when it is not exactly what [`encode`] writes.
 pub(crate) fn decode(encoded: &[u8]) -> Option<Cow<'_, str>> {
-    if encoded.iter().all(|b| PLAIN[usize::from(*b)]) {
+    if plain(encoded) == encoded.len() {
         return std::str::from_utf8(encoded).ok().map(Cow::Borrowed);
     }
     let mut raw = Vec::with_capacity(encoded.len());
