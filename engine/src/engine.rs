@@ -1,6 +1,7 @@
 //! The handle that the crates above use: a store, opened in a folder, in memory, or over any [`EventStore`].
 
 use std::fmt;
+use std::num::NonZero;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
@@ -81,12 +82,14 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Verifies the store in a folder and changes nothing; tells now and then how far it has come.
+/// Verifies the store in a folder with all processors that there are, and changes nothing; tells now and then how far it
+/// has come.
 ///
 /// # Errors
 /// `NotFound`, `Unsupported`, and what the disk says; damage is no error but in the report.
 pub fn verify(path: impl AsRef<Path>, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
-    log::verify(&disk(path.as_ref()), progress)
+    let workers = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+    log::verify_with(&disk(path.as_ref()), workers, progress)
 }
 
 /// Accepts the damage of the store in a folder, so that it takes appends again.

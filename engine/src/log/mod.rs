@@ -43,7 +43,7 @@ use crate::store::{
 };
 
 pub use repair::{Accepted, repair};
-pub use verify::{Progress, Report, verify};
+pub use verify::{Progress, Report, verify, verify_with};
 
 use marks::Marks;
 use slots::LockFile;

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::scan::{Piece, Scan};
 use crate::format::slot::Durable;
-use crate::format::{LOG_DIR, TORN_DIR, control, hex};
+use crate::format::{LOG_DIR, Line, TORN_DIR, control, hex};
 use crate::id::Seq;
 use crate::storage::{Access, Storage, write_full};
 use crate::store::{Damage, DamageClass};
@@ -16,7 +16,7 @@ use super::draft::Draft;
 use super::segments::{self, Bytes};
 use super::tail::{End, Tail};
 use super::visit::{At, SegmentVisit};
-use super::walk::{Link, Walk, classify_rest, legible};
+use super::walk::{Link, Span, Walk, classify_rest, legible};
 use super::{AppendSide, Notice, SyncSide, Writer};
 
 /// The active segment as it lies on the disk, judged.
@@ -55,6 +55,17 @@ impl Judged {
         from: At,
         floor: Seq,
     ) -> Result<Self> {
+        Self::read_each(storage, visit, from, floor, &mut |_, _| {})
+    }
+
+    /// Reads and judges as [`Judged::read`] does, and shows every line of the unbroken chain.
+    pub(super) fn read_each(
+        storage: &dyn Storage,
+        visit: &SegmentVisit,
+        from: At,
+        floor: Seq,
+        line_seen: &mut dyn FnMut(Span, &Line<'_>),
+    ) -> Result<Self> {
         let file = segments::open(storage, visit.first, Access::Read)?;
         let base = from.offset;
         let bytes = segments::read_from(storage, visit.first, &*file, base)?;
@@ -64,6 +75,7 @@ impl Judged {
             if span.offset == 0 && visit.header_fault(storage, &line)?.is_some() {
                 break;
             }
+            line_seen(span, &line);
             durable = durable.max(line.fields.durable);
             whole = usize::try_from(span.end() - base).unwrap_or(usize::MAX);
             link = walk.link();
@@ -142,6 +154,11 @@ impl Judged {
         let mut body = segments::read_from(storage, self.active, &*file, from)?.to_vec();
         body.truncate(usize::try_from(self.end() - from).unwrap_or(usize::MAX));
         Ok(body)
+    }
+
+    /// What a line behind the unbroken chain has to follow.
+    pub(super) const fn link(&self) -> Link {
+        self.link
     }
 
     /// The last position of the unbroken chain.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::format::{LOG_DIR, segment_first, segment_path};
 use crate::id::Seq;
-use crate::storage::{Access, File, Mapping, Storage, read_full, write_full};
+use crate::storage::{Access, Advice, File, Mapping, Storage, read_full, write_full};
 
 /// The first positions of all segments, in order.
 pub(super) fn list(storage: &dyn Storage) -> Result<Vec<Seq>> {
@@ -26,6 +26,15 @@ pub(super) const SEGMENT_MAX: u64 = 1 << 30;
 pub(super) enum Bytes {
     Mapped(Mapping),
     Read(Vec<u8>),
+}
+
+impl Bytes {
+    /// Says what they are about to be read for.
+    pub(super) fn advise(&self, advice: Advice) {
+        if let Self::Mapped(map) = self {
+            map.advise(advice);
+        }
+    }
 }
 
 impl Deref for Bytes {

@@ -1,11 +1,12 @@
 //! Visits one segment between its neighbours: its header, its lines, and what is missing before the next one.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{self, Line, control, segment_file};
+use crate::format::{self, LINE_MAX, Line, control, segment_file};
 use crate::id::{Seq, StoreId};
-use crate::storage::Storage;
+use crate::storage::{Access, Storage, read_full};
 use crate::store::DamageClass;
 
+use super::segments;
 use super::walk::{Break, Link, Step, Walk, classify_rest, legible};
 
 /// A segment of a store as it lies between its neighbours.
@@ -109,6 +110,23 @@ impl SegmentVisit {
             detail,
         }))?;
         Ok(())
+    }
+
+    /// Whether the segment begins with a header of its own, whatever it follows.
+    ///
+    /// # Errors
+    /// `Unsupported` for a format that this program does not know, and what the disk says.
+    pub(super) fn has_header(&self, storage: &dyn Storage) -> Result<bool> {
+        let file = segments::open(storage, self.first, Access::Read)?;
+        let mut bytes = vec![0; LINE_MAX];
+        let got = read_full(&*file, &mut bytes, 0)
+            .map_err(|e| segments::error(storage, self.first, "read", e))?;
+        bytes.truncate(got);
+        let link = Link { seq: Seq(self.first.0 - 1), crc: None };
+        match Walk::new(&bytes, 0, link, Seq::ZERO).next_unbroken() {
+            Some((_, line)) => Ok(self.header_fault(storage, &line)?.is_none()),
+            None => Ok(false),
+        }
     }
 
     fn whole(&self, bytes: &[u8], bound: Seq, detail: String) -> Break {

@@ -1,6 +1,8 @@
 //! Walks the lines of one segment along their chain, and finds the way back to it behind damage. It judges bytes, not
 //! what to do about them: whether a break is a torn tail or corruption depends on the watermark, which it does not know.
 
+use std::collections::VecDeque;
+
 use crate::format::scan::{Piece, Scan};
 use crate::format::{Line, LineFault, control};
 use crate::id::{Crc, Seq, Version};
@@ -77,6 +79,8 @@ pub(super) struct Walk<'a> {
     bound: Seq,
     /// Lines of the present batch that are known to follow.
     ahead: u32,
+    /// Those of them that were read already, with their lengths.
+    batch: VecDeque<(usize, Line<'a>)>,
     sealed: bool,
     /// What lies behind the first damage, by offset in `bytes`: looked at once, however much damage there is.
     pieces: Option<Vec<(usize, usize, Piece<'a>)>>,
@@ -85,7 +89,8 @@ pub(super) struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// Walks `bytes`, which begin at offset `base` of their segment and must continue `link`.
     pub(super) const fn new(bytes: &'a [u8], base: u64, link: Link, bound: Seq) -> Self {
-        Self { bytes, base, at: 0, link, bound, ahead: 0, sealed: false, pieces: None }
+        let batch = VecDeque::new();
+        Self { bytes, base, at: 0, link, bound, ahead: 0, batch, sealed: false, pieces: None }
     }
 
     /// Begins inside a batch of which so many lines are still to come.
@@ -124,11 +129,7 @@ impl<'a> Walk<'a> {
         if self.sealed {
             return None;
         }
-        let (_, len, piece) = Scan::new(self.rest()).next()?;
-        let Piece::Line(line) = piece else { return None };
-        if !self.link.leads_to(&line) || !self.batch_allows(&line, len) {
-            return None;
-        }
+        let (len, line) = self.next_of_batch().or_else(|| self.next_line())?;
         let span = Span { offset: self.offset(), len: len as u64 };
         self.at += len;
         self.link = Link::behind(&line);
@@ -147,6 +148,19 @@ impl<'a> Walk<'a> {
         self.resume().map(Step::Break)
     }
 
+    fn next_of_batch(&mut self) -> Option<(usize, Line<'a>)> {
+        let known = self.batch.pop_front()?;
+        self.ahead = self.ahead.saturating_sub(1);
+        Some(known)
+    }
+
+    fn next_line(&mut self) -> Option<(usize, Line<'a>)> {
+        let (_, len, piece) = Scan::new(self.rest()).next()?;
+        let Piece::Line(line) = piece else { return None };
+        let fits = self.link.leads_to(&line) && self.batch_allows(&line, len);
+        fits.then_some((len, line))
+    }
+
     /// Whether a line may stand here: alone, or in a batch that is here as a whole.
     fn batch_allows(&mut self, line: &Line<'_>, len: usize) -> bool {
         if self.ahead > 0 {
@@ -155,20 +169,34 @@ impl<'a> Walk<'a> {
         }
         match line.fields.batch {
             None => true,
-            Some((1, count)) if self.batch_reach(line, len, count).0 == count => {
-                self.ahead = count - 1;
-                true
+            Some((1, count)) => {
+                let mut batch = std::mem::take(&mut self.batch);
+                let whole = self.batch_reach(line, len, count, &mut batch).0 == count;
+                if whole {
+                    self.ahead = count - 1;
+                } else {
+                    batch.clear();
+                }
+                self.batch = batch;
+                whole
             }
             Some(_) => false,
         }
     }
 
     /// How many lines of the batch that begins with `line` are here in order, and whether the bytes end behind them.
-    fn batch_reach(&self, line: &Line<'_>, len: usize, count: u32) -> (u32, bool) {
+    /// Those behind the first are put in `batch`.
+    fn batch_reach(
+        &self,
+        line: &Line<'_>,
+        len: usize,
+        count: u32,
+        batch: &mut VecDeque<(usize, Line<'a>)>,
+    ) -> (u32, bool) {
         let behind = self.rest().get(len..).unwrap_or_default();
         let mut link = Link::behind(line);
         let mut reach = 1;
-        for (_, _, piece) in Scan::new(behind) {
+        for (_, len, piece) in Scan::new(behind) {
             if reach == count {
                 return (reach, false);
             }
@@ -178,6 +206,7 @@ impl<'a> Walk<'a> {
             }
             link = Link::behind(&next);
             reach += 1;
+            batch.push_back((len, next));
         }
         (reach, true)
     }
@@ -191,7 +220,7 @@ impl<'a> Walk<'a> {
             Piece::Line(line) => {
                 let Some((1, count)) = line.fields.batch else { return false };
                 self.link.leads_to(&line) && {
-                    let (reach, ended) = self.batch_reach(&line, len, count);
+                    let (reach, ended) = self.batch_reach(&line, len, count, &mut VecDeque::new());
                     reach < count && ended
                 }
             }

@@ -14,6 +14,32 @@ pub enum Mapping {
     Held(Vec<u8>),
 }
 
+/// What a mapping is about to be read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// All of it, from its start to its end.
+    Whole,
+    /// Here and there.
+    Points,
+}
+
+impl Mapping {
+    /// Tells the operating system, which may then read ahead, or not. It changes no answer, and a system that takes no
+    /// advice is none the worse for it.
+    pub fn advise(&self, advice: Advice) {
+        let Self::Mapped(map) = self else { return };
+        let _ = match advice {
+            Advice::Whole => map.advise(memmap2::Advice::Sequential),
+            Advice::Points => map.advise(memmap2::Advice::Random),
+        };
+        #[cfg(target_os = "linux")]
+        if advice == Advice::Whole {
+            // One call for all pages, where touching them one after the other faults for every few.
+            let _ = map.advise(memmap2::Advice::PopulateRead);
+        }
+    }
+}
+
 impl Deref for Mapping {
     type Target = [u8];
 

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 pub use disk::Disk;
 pub use lock::{LockWait, Locked, lock, try_lock};
-pub use map::Mapping;
+pub use map::{Advice, Mapping};
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

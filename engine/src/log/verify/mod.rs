@@ -1,6 +1,10 @@
 //! Verifying: every line of every segment, every damage with its class and place, and nothing changed.
 
+mod ahead;
+mod scan;
+
 use std::collections::HashMap;
+use std::num::NonZero;
 use std::sync::Arc;
 
 use crate::clock::Timestamp;
@@ -14,8 +18,11 @@ use crate::store::{Damage, DamageClass, Touched};
 use super::recover::{Judged, Verdict};
 use super::slots::peek;
 use super::visit::{At, SegmentVisit};
-use super::walk::{Link, Span, Step};
-use super::{blobs, create, gaps, segments};
+use super::walk::Link;
+use super::{create, gaps, segments};
+
+use ahead::{Ahead, in_order};
+use scan::{Found, Job, Jump, Scanned};
 
 /// How far a verification has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +69,24 @@ impl Report {
 /// # Errors
 /// `NotFound`, `Unsupported`, and what the disk says; damage is no error but in the report.
 pub fn verify(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+    verify_with(storage, NonZero::<usize>::MIN, progress)
+}
+
+/// Verifies a store as [`verify`] does and says the same, with so many segments at a time.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_with(
+    storage: &Arc<dyn Storage>,
+    workers: NonZero<usize>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report> {
     let store = create::read_store(&**storage)?;
     let known: Option<Durable> = peek(&**storage, SYNC_LOCK)?;
     let floor = known.unwrap_or_default();
     let mut check = Check {
         storage: &**storage,
+        floor: Seq(floor.seq),
         found: Report {
             store,
             segments: 0,
@@ -78,11 +98,11 @@ pub fn verify(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(Progress)) ->
             damages: Vec::new(),
             notes: Vec::new(),
         },
-        versions: HashMap::new(),
+        versions: HashMap::default(),
         accepted: Vec::new(),
         last_end: None,
     };
-    check.all(progress)?;
+    check.all(workers, progress)?;
     check.strays()?;
     if check.found.segments == 0 {
         let note = "there is no segment: nothing was ever appended, or everything is gone";
@@ -98,16 +118,18 @@ pub fn verify(storage: &Arc<dyn Storage>, progress: &mut dyn FnMut(Progress)) ->
 
 struct Check<'a> {
     storage: &'a dyn Storage,
+    /// What is known to be durable without the log's lines.
+    floor: Seq,
     found: Report,
     /// The last version of each stream and the position where it stood.
-    versions: HashMap<String, (Version, Seq)>,
+    versions: HashMap<Box<str>, (Version, Seq), rustc_hash::FxBuildHasher>,
     accepted: Vec<control::Gap>,
     /// The segment and the offset behind the last line that verified.
     last_end: Option<(Seq, u64)>,
 }
 
 impl Check<'_> {
-    fn all(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+    fn all(&mut self, workers: NonZero<usize>, progress: &mut dyn FnMut(Progress)) -> Result<()> {
         let segments = segments::list(self.storage)?;
         let mut total = 0;
         for first in &segments {
@@ -115,23 +137,22 @@ impl Check<'_> {
         }
         let strays = self.strays_at_the_end(&segments)?;
         let segments = segments.get(..segments.len() - strays).unwrap_or_default();
+        let jobs: Vec<Job> = segments
+            .iter()
+            .enumerate()
+            .map(|(i, first)| Job {
+                store: self.found.store,
+                first: *first,
+                next: segments.get(i + 1).copied(),
+                floor: self.floor,
+            })
+            .collect();
         let mut link = Link::START;
-        for (i, first) in segments.iter().enumerate() {
-            if link.seq >= *first {
-                self.copied(*first)?;
-                continue;
-            }
-            if link.seq.next() != *first {
-                self.missing_before(*first, link);
-                link = Link { seq: Seq(first.0 - 1), crc: None };
-            }
-            link = match segments.get(i + 1) {
-                Some(next) => self.closed(*first, *next, link)?,
-                None => self.active(*first, link)?,
-            };
-            self.found.segments += 1;
+        in_order(self.storage, &jobs, workers, &mut |job, ahead| {
+            self.join(job, &mut link, ahead)?;
             progress(Progress { done: self.found.bytes, total: total.max(self.found.bytes) });
-        }
+            Ok(())
+        })?;
         if segments.is_empty() && self.found.durable > Seq::ZERO {
             self.missing_before(self.found.durable.next(), Link::START);
         }
@@ -140,6 +161,71 @@ impl Check<'_> {
         }
         self.found.streams = self.versions.len() as u64;
         Ok(())
+    }
+
+    /// Takes over what a segment says behind those before it, of which `link` is the last line.
+    fn join(&mut self, job: &Job, link: &mut Link, ahead: Ahead) -> Result<()> {
+        if link.seq >= job.first {
+            return self.copied(job.first);
+        }
+        if link.seq.next() != job.first {
+            self.missing_before(job.first, *link);
+            *link = Link { seq: Seq(job.first.0 - 1), crc: None };
+        }
+        let scanned = match ahead {
+            Some((assumed, scanned)) if assumed == *link => scanned?,
+            _ => job.scan(self.storage, *link)?,
+        };
+        *link = scanned.reached;
+        self.found.segments += 1;
+        self.take(job.first, scanned);
+        Ok(())
+    }
+
+    fn take(&mut self, first: Seq, scanned: Scanned) {
+        self.found.bytes += scanned.bytes;
+        self.found.lines += scanned.lines;
+        self.found.last = scanned.last.or(self.found.last);
+        self.found.durable = self.found.durable.max(scanned.durable);
+        self.last_end = scanned.last_end.map(|end| (first, end)).or(self.last_end);
+        self.accepted.extend(scanned.accepted);
+        let mut entered = Vec::new();
+        for (stream, run) in scanned.streams {
+            let known = self.versions.get(&stream).copied().unwrap_or_default();
+            let jump = Jump::between(&stream, known, run.first);
+            entered.extend(jump.map(|jump| (run.order, jump)));
+            self.versions.insert(stream, run.last);
+        }
+        entered.sort_by_key(|(order, jump)| (*order, jump.between.1));
+        let mut entered = entered.into_iter().peekable();
+        for (order, found) in scanned.found.into_iter().enumerate() {
+            while let Some((_, jump)) = entered.next_if(|(before, _)| *before <= order) {
+                self.jump(jump);
+            }
+            match found {
+                Found::Damage(damage) => self.found.damages.push(damage),
+                Found::Jump(jump) => self.jump(jump),
+            }
+        }
+        entered.for_each(|(_, jump)| self.jump(jump));
+        if let Some(judged) = scanned.judged {
+            self.end(&judged, scanned.reached);
+        }
+    }
+
+    /// What the recovery table says of the active segment.
+    fn end(&mut self, judged: &Judged, reached: Link) {
+        self.found.durable = self.found.durable.max(judged.durable);
+        let behind = judged.bytes().get(judged.chain().len()..).unwrap_or_default();
+        match judged.verdict() {
+            Verdict::Clean if judged.sealed && !behind.is_empty() => {
+                self.tail(judged, DamageClass::Foreign, "bytes stand behind the seal");
+            }
+            Verdict::Torn => self.tail(judged, DamageClass::Torn, "never acknowledged"),
+            Verdict::Damaged(damage) if reached.seq < judged.durable => self.lost(*damage, reached),
+            Verdict::Damaged(damage) => self.torn_behind(&damage),
+            Verdict::Clean => {}
+        }
     }
 
     /// How many files at the end of the list are no segments of this log: they have no header of their own, and begin
@@ -159,22 +245,22 @@ impl Check<'_> {
 
     /// Whether `first` has no header of its own and the segment before it does not lead to it.
     fn is_stray(&self, before: Seq, first: Seq) -> Result<bool> {
-        let judge = |segment: Seq, link: Link| {
-            let visit = SegmentVisit {
-                store: self.found.store,
-                first: segment,
-                next: None,
-                durable: Seq::ZERO,
-            };
-            let start = At { offset: 0, link, ahead: 0 };
-            Judged::read(self.storage, &visit, start, Seq::ZERO)
+        let unknown = |segment: Seq| At {
+            offset: 0,
+            link: Link { seq: Seq(segment.0 - 1), crc: None },
+            ahead: 0,
         };
-        let unknown = |segment: Seq| Link { seq: Seq(segment.0 - 1), crc: None };
-        if judge(first, unknown(first))?.chain().is_empty() {
-            let reached = judge(before, unknown(before))?.reached();
-            return Ok(reached.next() < first && self.found.durable.next() < first);
+        let visit = |segment: Seq| SegmentVisit {
+            store: self.found.store,
+            first: segment,
+            next: None,
+            durable: Seq::ZERO,
+        };
+        if visit(first).has_header(self.storage)? {
+            return Ok(false);
         }
-        Ok(false)
+        let judged = Judged::read(self.storage, &visit(before), unknown(before), Seq::ZERO)?;
+        Ok(judged.reached().next() < first && self.found.durable.next() < first)
     }
 
     /// A whole file that is not where it belongs.
@@ -207,53 +293,6 @@ impl Check<'_> {
         }
         let seqs = (link.seq.next(), Seq(first.0 - 1));
         self.found.damages.push(gaps::missing(seqs));
-    }
-
-    fn closed(&mut self, first: Seq, next: Seq, link: Link) -> Result<Link> {
-        let bytes = segments::map(self.storage, first)?;
-        let visit =
-            SegmentVisit { store: self.found.store, first, next: Some(next), durable: Seq::ZERO };
-        self.found.bytes += bytes.len() as u64;
-        self.steps(&visit, &bytes, link)
-    }
-
-    /// The active segment is judged by the recovery table, as an opening judges it.
-    fn active(&mut self, first: Seq, link: Link) -> Result<Link> {
-        let floor = self.found.durable;
-        let mut visit = SegmentVisit { store: self.found.store, first, next: None, durable: floor };
-        let start = At { offset: 0, link, ahead: 0 };
-        let mut judged = Judged::read(self.storage, &visit, start, floor)?;
-        // An append may have been on its way while the bytes were read.
-        for _ in 0..3 {
-            let again = match judged.verdict() {
-                Verdict::Clean => break,
-                _ => Judged::read(self.storage, &visit, start, floor)?,
-            };
-            if again.bytes() == judged.bytes() {
-                break;
-            }
-            judged = again;
-        }
-        self.found.bytes += judged.bytes().len() as u64;
-        self.found.durable = judged.durable;
-        visit.durable = judged.durable;
-        let verdict = judged.verdict();
-        let bytes = match &verdict {
-            Verdict::Damaged(_) => judged.bytes(),
-            Verdict::Clean | Verdict::Torn => judged.chain(),
-        };
-        let reached = self.steps(&visit, bytes, link)?;
-        let behind = judged.bytes().get(judged.chain().len()..).unwrap_or_default();
-        match verdict {
-            Verdict::Clean if judged.sealed && !behind.is_empty() => {
-                self.tail(&judged, DamageClass::Foreign, "bytes stand behind the seal");
-            }
-            Verdict::Torn => self.tail(&judged, DamageClass::Torn, "never acknowledged"),
-            Verdict::Damaged(damage) if reached.seq < judged.durable => self.lost(*damage, reached),
-            Verdict::Damaged(damage) => self.torn_behind(&damage),
-            Verdict::Clean => {}
-        }
-        Ok(reached)
     }
 
     fn tail(&mut self, judged: &Judged, class: DamageClass, detail: &str) {
@@ -302,51 +341,9 @@ impl Check<'_> {
         });
     }
 
-    fn steps(&mut self, visit: &SegmentVisit, bytes: &[u8], link: Link) -> Result<Link> {
-        let start = At { offset: 0, link, ahead: 0 };
-        let storage = self.storage;
-        let reached = visit.steps(storage, bytes, start, &mut |step| {
-            match step {
-                Step::Line(span, line) => self.line(visit.first, span, &line),
-                Step::Break(found) => {
-                    self.found.damages.push(gaps::damage(visit.first, &found, &[]));
-                }
-            }
-            Ok(true)
-        })?;
-        Ok(reached.at.link)
-    }
-
-    fn line(&mut self, first: Seq, span: Span, line: &crate::format::Line<'_>) {
-        let fields = &line.fields;
-        self.found.lines += 1;
-        self.found.last = Some((fields.seq, line.crc, fields.time));
-        self.found.durable = self.found.durable.max(fields.durable);
-        self.last_end = Some((first, span.end()));
-        if fields.stream == control::STREAM && fields.kind == control::GAP {
-            self.accepted.extend(serde_json::from_str::<control::Gap>(fields.data));
-        }
-        self.found.damages.extend(blobs::damage(self.storage, line));
-        let (version, seq) = (fields.version, fields.seq);
-        let known = self.versions.get_mut(fields.stream.as_ref());
-        let (last, since) = known.as_ref().map_or((Version::ZERO, Seq::ZERO), |known| **known);
-        match known {
-            Some(known) => *known = (version, seq),
-            None => {
-                self.versions.insert(fields.stream.clone().into_owned(), (version, seq));
-            }
-        }
-        if version != last.next() {
-            self.jump(
-                &fields.stream,
-                (last.next(), Version(version.0.saturating_sub(1))),
-                (since, seq),
-            );
-        }
-    }
-
     /// Versions of a stream are missing between two of its lines: the damage between them has taken them.
-    fn jump(&mut self, stream: &str, versions: (Version, Version), between: (Seq, Seq)) {
+    fn jump(&mut self, jump: Jump) {
+        let Jump { stream, versions, between } = jump;
         let mut taken = false;
         for damage in &mut self.found.damages {
             let inside = damage.seqs.is_some_and(|(from, to)| from < between.1 && to > between.0);
@@ -354,11 +351,11 @@ impl Check<'_> {
                 continue;
             }
             taken = true;
-            match damage.touched.iter_mut().find(|touched| touched.stream == stream) {
+            match damage.touched.iter_mut().find(|touched| *touched.stream == *stream) {
                 Some(touched) => touched.versions = Some(versions),
                 None => damage
                     .touched
-                    .push(Touched { stream: stream.to_owned(), versions: Some(versions) }),
+                    .push(Touched { stream: stream.to_string(), versions: Some(versions) }),
             }
         }
         if !taken {
@@ -388,3 +385,6 @@ impl Check<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
