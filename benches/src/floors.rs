@@ -2,6 +2,7 @@
 //! ids, no checks beyond those named.
 
 pub mod commit;
+pub mod group;
 pub mod heads;
 pub mod map;
 pub mod point;

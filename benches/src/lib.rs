@@ -6,7 +6,9 @@
 //! | [`workload`] | the events of a seed, the same ones on any machine |
 //! | [`stored`] | the workload as a store on disk, made once |
 //! | [`load`] | callers that append for a while |
+//! | [`children`] | processes of their own |
 //! | [`floors`] | the least that the machine must do |
+//! | [`rivals`] | other stores, behind the feature `rivals` |
 //! | [`sections`] | what is compared with what |
 //! | [`rounds`] | interleaved rounds, and their medians |
 //! | [`report`], [`machine`] | what was found, where, as Markdown |
@@ -16,10 +18,12 @@
     reason = "floors and rivals go to the disk without the engine"
 )]
 
+pub mod children;
 pub mod floors;
 pub mod load;
 pub mod machine;
 pub mod report;
+pub mod rivals;
 pub mod rounds;
 pub mod sections;
 pub mod stored;

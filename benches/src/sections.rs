@@ -1,7 +1,9 @@
 //! What is compared with what, a file a question.
 
 pub mod append;
+mod keeping;
 pub mod point;
+pub mod processes;
 pub mod replay;
 pub mod verify;
 

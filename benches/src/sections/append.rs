@@ -9,9 +9,10 @@ use annals_engine::store::{Append, Durability};
 use fastrand::Rng;
 
 use super::Plan;
-use crate::floors::commit::{Alone, Appender, OneLock, TwoBuffers, Unsynced};
+use crate::floors::commit::{Alone, Appender, Unsynced, one_lock, two_buffers};
 use crate::load::{Feed, drive};
 use crate::report::{Limit, Section, Unit, Verdict};
+use crate::rivals;
 use crate::rounds::{self, Contestant, Figure, Side};
 use crate::workload::Shape;
 
@@ -23,25 +24,43 @@ pub fn synced(plan: &Plan, callers: usize) -> Section {
     let mut contestants = vec![Contestant::new(Side::Ours, "annals", || {
         ours(plan, &feed, callers, Durability::Synced)
     })];
-    contestants.push(floor(plan, &lines, callers, "write + fdatasync", Alone::new));
+    contestants.push(floor(plan, &lines, callers, "write + fdatasync", |folder| {
+        Box::new(Alone::new(folder))
+    }));
     if callers > 1 {
-        contestants.push(floor(plan, &lines, callers, "one-lock group commit", OneLock::new));
-        contestants.push(floor(plan, &lines, callers, "two-buffer group commit", TwoBuffers::new));
+        contestants.push(floor(plan, &lines, callers, "one-lock group commit", |folder| {
+            Box::new(one_lock(folder))
+        }));
+        contestants.push(floor(plan, &lines, callers, "two-buffer group commit", |folder| {
+            Box::new(two_buffers(folder))
+        }));
+    }
+    for rival in rivals::all() {
+        contestants.push(Contestant::new(Side::Rival, rival.name, || {
+            let home = plan.scratch();
+            let store = (rival.appender)(home.path(), callers)?;
+            lines_of(plan, &lines, callers, &*store)
+        }));
     }
     let rows = rounds::run(contestants, plan.rounds);
     let callers_word = if callers == 1 { "caller" } else { "callers" };
     let mut section = Section {
         title: format!("Append, synced, {callers} {callers_word}, one process"),
-        terms: format!(
-            "Every acknowledgement after `fdatasync`; one event of 700 B a call; {} rounds of {} ms.",
-            plan.rounds, plan.millis
-        ),
+        terms: terms(plan),
         unit: Unit::EventsPerSecond,
         rows,
         verdicts: Vec::new(),
     };
     section.verdicts = if callers == 1 { alone(&section) } else { together(&section, callers) };
     section
+}
+
+/// What the figures of synced appends have in common.
+pub(super) fn terms(plan: &Plan) -> String {
+    format!(
+        "Every acknowledgement after `fdatasync`; one event of 700 B a call; {} rounds of {} ms.",
+        plan.rounds, plan.millis
+    )
 }
 
 fn alone(section: &Section) -> Vec<Verdict> {
@@ -89,7 +108,7 @@ pub fn buffered(plan: &Plan) -> Section {
     let lines = feed.lines();
     let contestants = vec![
         Contestant::new(Side::Ours, "annals", || ours(plan, &feed, 1, Durability::Buffered)),
-        floor(plan, &lines, 1, "one write a line", Unsynced::new),
+        floor(plan, &lines, 1, "one write a line", |folder| Box::new(Unsynced::new(folder))),
     ];
     let rows = rounds::run(contestants, plan.rounds);
     let mut section = Section {
@@ -131,19 +150,27 @@ fn ours(
 }
 
 /// A floor, each round on a new file.
-fn floor<'a, A: Appender + 'a>(
+fn floor<'a>(
     plan: &'a Plan,
     lines: &'a [Vec<u8>],
     callers: usize,
     name: &'static str,
-    make: fn(&Path) -> A,
+    make: fn(&Path) -> Box<dyn Appender>,
 ) -> Contestant<'a> {
     Contestant::new(Side::Floor, name, move || {
         let home = plan.scratch();
         let floor = make(home.path());
-        drive(callers, Duration::from_millis(plan.millis), |caller, call| {
-            floor.append(lines.get((caller * 97 + call) % lines.len()).unwrap());
-            Ok(())
-        })
+        lines_of(plan, lines, callers, &*floor)
+    })
+}
+
+fn lines_of(
+    plan: &Plan,
+    lines: &[Vec<u8>],
+    callers: usize,
+    to: &dyn Appender,
+) -> Result<Figure, String> {
+    drive(callers, Duration::from_millis(plan.millis), |caller, call| {
+        to.append(lines.get((caller * 97 + call) % lines.len()).unwrap())
     })
 }

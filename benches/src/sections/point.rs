@@ -7,7 +7,7 @@ use annals_engine::id::{StreamName, Version};
 use annals_engine::store::Item;
 use fastrand::Rng;
 
-use super::Plan;
+use super::{Plan, keeping};
 use crate::floors::map;
 use crate::floors::point::Places;
 use crate::report::{Limit, Section, Unit, Verdict};
@@ -38,10 +38,12 @@ pub fn section(plan: &Plan) -> Section {
     let first = Shape::default().stream(0);
     let hottest: Vec<Wanted> =
         wanted.iter().filter(|(_, stream, _)| *stream == first).cloned().collect();
+    let numbers = keeping::numbers(&segments);
+    let kept = keeping::all(plan);
     let engine = stored::open(&store);
     let ours = |from: &[Wanted]| round(from, |one| read_ours(&engine, one));
     let floor = |from: &[Wanted]| round(from, |(name, ..)| read_floor(&places, name));
-    let contestants = vec![
+    let mut contestants = vec![
         Contestant::new(Side::Ours, "annals, any session", || ours(&wanted)),
         Contestant::new(Side::Ours, "annals, the hottest session", || ours(&hottest)),
         Contestant::new(Side::Floor, "mmap + offset index + CRC, any session", || floor(&wanted)),
@@ -49,6 +51,18 @@ pub fn section(plan: &Plan) -> Section {
             floor(&hottest)
         }),
     ];
+    for kept in &kept {
+        let store = kept.open();
+        let name = format!("{}: any session", kept.rival.name);
+        let (wanted, numbers) = (&wanted, &numbers);
+        contestants.push(Contestant::new(Side::Rival, name, move || {
+            let store = store.as_ref().map_err(Clone::clone)?;
+            round(wanted, |(name, _, last)| {
+                let from = last.0.saturating_sub(TURNS) + 1;
+                numbers.get(name).map_or(0, |stream| store.last(*stream, from, last.0).unwrap())
+            })
+        }));
+    }
     let rows = rounds::run(contestants, plan.rounds);
     let mut section = Section {
         title: format!("Point read: the last {TURNS} turns of one of {} sessions", wanted.len()),
@@ -70,6 +84,12 @@ pub fn section(plan: &Plan) -> Section {
     };
     section.verdicts = vec![
         verdict("last 40 turns: time of annals / of mmap + offset index", floor, 3.0),
+        Verdict {
+            target: "P8",
+            what: "last 40 turns: annals / an indexed SQLite".to_owned(),
+            found: section.ratio("annals, any", "SQLite"),
+            limit: Limit::AtLeast(5.0),
+        },
         verdict("last 40 turns: the hottest session / any", hot.map(|(hot, any)| hot / any), 1.2),
     ];
     section

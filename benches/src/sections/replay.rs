@@ -8,6 +8,7 @@ use annals_engine::session::index::Sessions;
 use annals_engine::store::View;
 
 use super::Plan;
+use super::keeping::{self, Parsed};
 use super::verify::on_one_core;
 use crate::floors::{heads, map};
 use crate::report::{Limit, Section, Unit, Verdict};
@@ -19,7 +20,8 @@ use crate::stored;
 pub fn section(plan: &Plan) -> Section {
     let store = plan.store();
     let sessions = heads::fold(&map::segments(&store), 1).len() - 1;
-    let contestants = vec![
+    let kept = keeping::all(plan);
+    let mut contestants = vec![
         Contestant::new(Side::Ours, "annals, two cores", || ours(&store, sessions)),
         Contestant::new(Side::Ours, "annals, one core", || on_one_core(|| ours(&store, sessions))),
         Contestant::new(Side::Floor, "heads to rows, one core", || {
@@ -27,6 +29,14 @@ pub fn section(plan: &Plan) -> Section {
         }),
         Contestant::new(Side::Floor, "heads to rows, two cores", || floor(&store, sessions, 2)),
     ];
+    contestants.extend(kept.iter().map(|kept| {
+        Contestant::new(Side::Rival, format!("{}: parse and fold", kept.rival.name), || {
+            let begun = Instant::now();
+            let mut parsed = Parsed::default();
+            kept.open()?.each(&mut |line| parsed.take(line))?;
+            checked(begun.elapsed().as_secs_f64(), parsed.sessions(), sessions)
+        })
+    }));
     let rows = rounds::run(contestants, plan.rounds);
     let mut section = Section {
         title: "Replay into session rows, from nothing".to_owned(),
@@ -43,6 +53,12 @@ pub fn section(plan: &Plan) -> Section {
             limit: Limit::AtLeast(0.6),
         })
         .into();
+    section.verdicts.push(Verdict {
+        target: "P6",
+        what: "replay: annals / parse and fold of SQLite's rows".to_owned(),
+        found: section.ratio("annals, one core", "SQLite"),
+        limit: Limit::AtLeast(5.0),
+    });
     section
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use annals_benches::report::{Section, Verdict, targets};
-use annals_benches::sections::{Plan, append, point, replay, verify};
+use annals_benches::sections::{Plan, append, point, processes, replay, verify};
 use annals_benches::workload::Shape;
 use annals_benches::{machine, stored};
 use clap::{Parser, Subcommand};
@@ -39,6 +39,12 @@ enum Verb {
         #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 64, 256])]
         callers: Vec<usize>,
     },
+    /// Appends from several processes
+    Processes {
+        /// How many processes append, one after the other
+        #[arg(long, value_delimiter = ',', default_values_t = [1, 8])]
+        processes: Vec<usize>,
+    },
     /// Appends that the operating system writes back when it likes
     Buffered,
     /// Every byte checked
@@ -47,6 +53,8 @@ enum Verb {
     Replay,
     /// The last turns of one session
     Point,
+    #[command(hide = true)]
+    ChildAppend { who: String, millis: u64, store: PathBuf },
 }
 
 fn main() {
@@ -60,6 +68,9 @@ fn main() {
     if matches!(arguments.verb, Verb::Make) {
         println!("{}", stored::store(&plan.data, Shape::default(), plan.events).display());
         return;
+    }
+    if let Verb::ChildAppend { who, millis, store } = &arguments.verb {
+        return processes::child(who, *millis, store);
     }
     std::fs::create_dir_all(&plan.data).ok();
     println!("Machine: {}.\n", machine::describe(&plan.data));
@@ -82,6 +93,10 @@ fn of<'a>(verb: &'a Verb, plan: &'a Plan) -> Sections<'a> {
         Verb::Append { callers } => {
             Box::new(callers.iter().map(|&callers| append::synced(plan, callers)))
         }
+        Verb::Processes { processes } => {
+            Box::new(processes.iter().map(|&processes| processes::section(plan, processes)))
+        }
+        Verb::ChildAppend { .. } => Box::new(std::iter::empty()),
         Verb::Buffered => one(append::buffered),
         Verb::Verify => one(verify::section),
         Verb::Replay => one(replay::section),
@@ -90,6 +105,7 @@ fn of<'a>(verb: &'a Verb, plan: &'a Plan) -> Sections<'a> {
             [1, 16, 64, 256]
                 .into_iter()
                 .map(|callers| append::synced(plan, callers))
+                .chain([1, 8].into_iter().map(|processes| processes::section(plan, processes)))
                 .chain(one(append::buffered))
                 .chain(one(verify::section))
                 .chain(one(replay::section))
