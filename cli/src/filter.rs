@@ -5,8 +5,9 @@ mod belonging;
 mod event_type;
 mod names;
 
+use annals_engine::Engine;
 use annals_engine::session::event::SessionKind;
-use annals_engine::store::{EventStore, Filter, NamePattern, Record};
+use annals_engine::store::{Filter, NamePattern, Record};
 use clap::builder::PossibleValuesParser;
 use regex::Regex;
 
@@ -152,8 +153,8 @@ impl Wanted {
     ///
     /// # Errors
     /// Not found, usage when several fit, damage when all that is known of it is that it was lost.
-    pub(crate) fn resolve(&mut self, events: &dyn EventStore) -> Result<(), Failure> {
-        names::resolve(&mut self.sessions, events)
+    pub(crate) fn resolve(&mut self, engine: &Engine) -> Result<(), Failure> {
+        names::resolve(&mut self.sessions, engine)
     }
 
     /// What the store can look for by itself. Everything wanted fits it, and of what is to come also everything that

@@ -57,7 +57,7 @@ impl Shown {
             }
             Some(Err(error)) => return Err(error.into()),
         };
-        Ok(Self { at: happened_at(&record), record, message, apart })
+        Ok(Self { at: happened_at(record.time, record.data.as_str()), record, message, apart })
     }
 
     /// The payload, as whole as it can be had.

@@ -1,5 +1,7 @@
 //! The handle that the crates above use: a store, opened in a folder, in memory, or over any [`EventStore`].
 
+mod keeping;
+
 use std::fmt;
 use std::num::NonZero;
 use std::ops::Deref;
@@ -9,8 +11,12 @@ use std::sync::Arc;
 use crate::clock::{Clock, SystemClock};
 use crate::error::Result;
 use crate::log::{self, Log};
+use crate::projection::Folded;
+use crate::session::index::Sessions;
 use crate::storage::{Disk, Storage};
 use crate::store::{EventStore, MemoryStore};
+
+use keeping::Keeping;
 
 pub use crate::log::{Accepted, Notice, Options, Progress, Report};
 
@@ -19,7 +25,7 @@ pub use crate::log::{Accepted, Notice, Options, Progress, Report};
 /// It dereferences to [`EventStore`], which says what each call holds on return.
 #[derive(Clone)]
 pub struct Engine {
-    store: Arc<dyn EventStore>,
+    store: Arc<Keeping>,
     clock: Arc<dyn Clock>,
 }
 
@@ -31,7 +37,7 @@ impl Engine {
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let log = Log::open(disk(path.as_ref()), Arc::clone(&clock), options)?;
-        Ok(Self { store: Arc::new(log), clock })
+        Ok(Self::over(Arc::new(log), clock))
     }
 
     /// Opens a store for reading alone: no byte of it is changed, and a read-only mount will do.
@@ -40,25 +46,34 @@ impl Engine {
     /// What [`Log::open_read_only`] says.
     pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let log = Log::open_read_only(disk(path.as_ref()), options)?;
-        Ok(Self { store: Arc::new(log), clock: Arc::new(SystemClock) })
+        Ok(Self::over(Arc::new(log), Arc::new(SystemClock)))
     }
 
     /// A store in memory, gone with its last handle.
     #[must_use]
     pub fn in_memory(clock: Arc<dyn Clock>) -> Self {
-        Self { store: Arc::new(MemoryStore::new(Arc::clone(&clock))), clock }
+        Self::over(Arc::new(MemoryStore::new(Arc::clone(&clock))), clock)
     }
 
     /// A store of another kind.
     #[must_use]
     pub fn over(store: Arc<dyn EventStore>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock }
+        Self { store: Arc::new(Keeping::new(store)), clock }
     }
 
     /// The store, for whoever takes one.
     #[must_use]
     pub fn store(&self) -> &dyn EventStore {
         &*self.store
+    }
+
+    /// The sessions as of the last durable event. The first call folds what no snapshot holds, later ones what came
+    /// since; what is given out does not change any more, and costs nothing to keep while nothing is appended.
+    ///
+    /// # Errors
+    /// Whatever reading meets. Damage is no error: the rows that it touches say so.
+    pub fn sessions(&self) -> Result<Arc<Folded<Sessions>>> {
+        self.store.sessions()
     }
 
     /// The clock that this engine goes by.

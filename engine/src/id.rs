@@ -1,6 +1,7 @@
 //! The names and numbers that the log speaks of, each a type of its own so that a sequence number is never taken for
 //! a version or an offset. It does no I/O and knows no format.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -157,6 +158,12 @@ impl StreamName {
     /// The raw text.
     #[must_use]
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for StreamName {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

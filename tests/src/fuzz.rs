@@ -111,7 +111,7 @@ pub fn event(bytes: &[u8]) {
     let again = event.payload().unwrap();
     assert_eq!(Event::parse(&kind, &again).unwrap(), event);
     if let Event::Turn(turn) = &event {
-        let head = TurnHead::read(&again).unwrap();
+        let head = TurnHead::read(again.as_str()).unwrap();
         assert_eq!(head.role, turn.role);
     }
 }

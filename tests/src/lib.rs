@@ -5,3 +5,4 @@ pub mod conformance;
 pub mod disk;
 pub mod fuzz;
 pub mod history;
+pub mod sessions;

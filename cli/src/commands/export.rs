@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let mut wanted = if everything { filter.everything() } else { filter }.check(out)?;
     let engine = store::open_read_only(&context.global)?;
     let events = engine.store();
-    wanted.resolve(events)?;
+    wanted.resolve(&engine)?;
     let mut sieve = Sieve::new(wanted, false, args.after, events.id());
     sieve.learn_all(events)?;
     let mut gaps = 0;

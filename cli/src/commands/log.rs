@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let mut wanted = args.filter.check(out)?;
     let engine = store::open_read_only(&context.global)?;
     let events = engine.store();
-    wanted.resolve(events)?;
+    wanted.resolve(&engine)?;
     let mut sieve = Sieve::new(wanted, args.messages, args.after, events.id());
     sieve.learn_all(events)?;
     let read = sieve.read(View::Durable, Reach::Past);

@@ -3,10 +3,6 @@
 mod history;
 pub(crate) mod list;
 
-use annals_engine::projection::Folded;
-use annals_engine::session::index::Sessions;
-use annals_engine::store::{EventStore, View};
-
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 
@@ -22,9 +18,4 @@ pub(crate) fn run(verb: &Verb, context: &mut Context) -> Result<Exit, Failure> {
         Verb::List(args) => list::run(args, context),
         Verb::History(args) => history::run(args, context),
     }
-}
-
-/// The sessions as the log tells them now.
-pub(crate) fn folded(events: &dyn EventStore) -> Result<Folded<Sessions>, Failure> {
-    Ok(Folded::of(events, View::Durable)?)
 }

@@ -109,7 +109,7 @@ impl Stats {
         *self.by_type.entry(kind.to_owned()).or_default() += 1;
         self.sessions += u64::from(kind == "session.opened");
         if kind == "turn"
-            && let Some(head) = TurnHead::read(&record.data)
+            && let Some(head) = TurnHead::read(record.data.as_str())
         {
             *self.turns.entry(head.role.as_str()).or_default() += 1;
             self.tokens_in += head.tokens.as_ref().map_or(0, |tokens| tokens.r#in);

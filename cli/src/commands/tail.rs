@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let mut wanted = args.filter.check(&context.out)?;
     let engine = store::open_read_only(&context.global)?;
     let events = engine.store();
-    wanted.resolve(events)?;
+    wanted.resolve(&engine)?;
     let view = if context.out.format == Format::Table { View::Written } else { View::Durable };
     let mut tail = Tail {
         printer: Printer::new(&context.out, events.id(), time_style(args, &context.out)),

@@ -1,10 +1,9 @@
 //! Sessions as they are named in a filter: a pattern, a key, the id of a part, or the beginning of either.
 
+use annals_engine::Engine;
 use annals_engine::id::{StreamName, Version};
-use annals_engine::projection::Folded;
-use annals_engine::session::index::Sessions;
 use annals_engine::session::key::SessionKey;
-use annals_engine::store::{EventStore, NamePattern, View};
+use annals_engine::store::NamePattern;
 
 use super::pattern;
 use crate::exit::Failure;
@@ -42,20 +41,16 @@ impl Name {
 }
 
 /// Puts the whole key in the place of every name that stands for one session.
-pub(super) fn resolve(names: &mut [Name], events: &dyn EventStore) -> Result<(), Failure> {
+pub(super) fn resolve(names: &mut [Name], engine: &Engine) -> Result<(), Failure> {
     let caller = operator()?;
-    let mut sessions: Option<Folded<Sessions>> = None;
     for name in names {
         let Name::One(text) = name else { continue };
         let key = canonical(text)?;
-        if events.head(&StreamName::new(key.as_str())?)? > Version::ZERO {
+        if engine.head(&StreamName::new(key.as_str())?)? > Version::ZERO {
             *text = key;
             continue;
         }
-        let sessions = match &mut sessions {
-            Some(sessions) => sessions,
-            none => none.insert(Folded::of(events, View::Durable)?),
-        };
+        let sessions = engine.sessions()?;
         *text = sessions.state().find(text, &caller.agent, caller.names)?.key.to_string();
     }
     Ok(())

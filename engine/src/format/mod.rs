@@ -9,6 +9,7 @@
 //! log/00000000000000134077.jsonl
 //! log/00000000000000000001.idx     where the lines of a segment are: derived, and no part of this format
 //! blobs/53/533e7d45…               payloads that are too big for a line, each named by its SHA-256
+//! snapshots/sessions-00…4077.snap  what is folded from the log: derived, see below
 //! torn/00…01@8192.5e0d11aa         what recovery took off the end of a segment
 //! lock.append, lock.sync           kernel locks, with two slots each that say how far the log goes
 //! ```
@@ -134,10 +135,36 @@
 //! Lines are written with one positioned write at the end that `lock.append` names, never with `O_APPEND`. A sync that
 //! failed is not tried again on the same pages: the lines above the floor are verified, written again where they are and
 //! synced once more, and when that fails too the store takes no appends until it is opened again.
+//!
+//! # Snapshots
+//!
+//! `snapshots/<projection>-<20 digits>.snap` holds the state of a projection after the event at that position. Only the
+//! program that wrote it need understand it, and a program that does not, or that finds anything wrong, folds the log
+//! from the start. Numbers are little-endian:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 8 | `annalss1` |
+//! | 16 | the store |
+//! | 8 | a number for the form of the state and the fold that made it |
+//! | 8 | the position of the last event in it, as in the name |
+//! | 8 | how many bytes the state has |
+//! | 4 | the `crc` of the line at that position: where the log has another line there, the state is of another history |
+//! | 4 | CRC-32 of the state |
+//! | 4, then as many | how long the name of the projection is, and the name |
+//! | 4 | CRC-32 of everything before |
+//! | the rest | the state |
+//!
+//! A snapshot is written by a process that appends, when the log has grown by more than a few times the size of the last
+//! one, under the lock `snapshots/lock`: to a temporary name that ends in `.new`, synced, renamed, and the folder synced.
+//! Two are kept. One of a position that is not known to be durable is not used. A state that was folded before lines of
+//! the log were damaged still counts them; once an operator has given those lines up, which a `log.gap` behind the
+//! snapshot tells, it is not used.
 
 pub mod control;
 pub mod scan;
 pub mod slot;
+pub mod snapshot;
 
 mod checksum;
 mod line;
@@ -148,7 +175,7 @@ pub use checksum::{TRAILER, crc32, trailer, trailer_crc};
 pub use line::{Fields, LINE_MAX, Line, LineFault, decode, encode, too_large};
 pub(crate) use name::decode as head_string;
 pub use name::{
-    APPEND_LOCK, BLOB_DIR, LOG_DIR, STORE_FILE, SYNC_LOCK, TORN_DIR, blob_path, segment_file,
-    segment_first, segment_path,
+    APPEND_LOCK, BLOB_DIR, LOG_DIR, SNAPSHOT_DIR, STORE_FILE, SYNC_LOCK, TORN_DIR, blob_path,
+    segment_file, segment_first, segment_path,
 };
 pub use payload::{BlobRef, DEPTH_MAX, Payload, hex};

@@ -44,7 +44,7 @@ impl Known {
                 }
                 continue;
             }
-            let at = happened_at(&record);
+            let at = happened_at(record.time, record.data.as_str());
             match Event::of(&record) {
                 Ok(Event::SessionOpened(opened)) => {
                     known.homes.insert(record.id, record.stream.clone());

@@ -20,6 +20,7 @@ impl Writer {
             return;
         }
         let _ = self.write_due();
+        self.grown.store(true, Ordering::SeqCst);
         self.indexing.store(false, Ordering::SeqCst);
     }
 

@@ -20,6 +20,8 @@ mod repair;
 mod roll;
 mod segments;
 mod slots;
+mod snapshots;
+mod stretch;
 mod tail;
 mod verify;
 mod visit;
@@ -39,7 +41,7 @@ use crate::id::{Seq, StoreId, StreamName, Version};
 use crate::storage::{File, LockWait, Storage};
 use crate::store::{
     Append, Appended, Cursor, Decider, Durability, EventStore, Filter, Follow, Health, Item, Items,
-    NamePattern, Read, Record, View,
+    NamePattern, Read, Record, Snapshot, Stretch, View,
 };
 
 pub use repair::{Accepted, repair};
@@ -58,6 +60,11 @@ pub struct Options {
     pub segment_bytes: u64,
     /// So many bytes of the active segment are known in memory alone before they get an index on disk. 4 MiB.
     pub index_bytes: u64,
+    /// The log grows by so many bytes at least before a snapshot is made again of what is folded from it. 16 MiB.
+    pub snapshot_bytes: u64,
+    /// Whoever folds the log with several threads reads it in stretches of about so many bytes, each of which takes a
+    /// few megabytes of memory. 32 MiB.
+    pub stretch_bytes: u64,
     /// The program and its version, for the headers of segments.
     pub program: String,
     /// Who is told what a person should know; nobody by default. It is called with locks held: it must not use the log.
@@ -77,6 +84,8 @@ impl Default for Options {
         Self {
             segment_bytes: 64 << 20,
             index_bytes: 4 << 20,
+            snapshot_bytes: 16 << 20,
+            stretch_bytes: 32 << 20,
             program: concat!("annals-engine ", env!("CARGO_PKG_VERSION")).to_owned(),
             notices: None,
             long_lived: false,
@@ -89,6 +98,8 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("segment_bytes", &self.segment_bytes)
             .field("index_bytes", &self.index_bytes)
+            .field("snapshot_bytes", &self.snapshot_bytes)
+            .field("stretch_bytes", &self.stretch_bytes)
             .field("program", &self.program)
             .field("long_lived", &self.long_lived)
             .finish_non_exhaustive()
@@ -152,6 +163,8 @@ struct Writer {
     sync: Mutex<SyncSide>,
     /// Whether an index should be written.
     index_due: AtomicBool,
+    /// Whether enough was appended since somebody last asked for a snapshot to look whether one is due.
+    grown: AtomicBool,
     /// Whether somebody writes indexes now.
     indexing: AtomicBool,
     /// The active segment by its first position, opened before the lines of this process were written.
@@ -219,6 +232,7 @@ impl Log {
             halts: AtomicU64::new(u64::MAX),
             queue: Mutex::default(),
             index_due: AtomicBool::new(false),
+            grown: AtomicBool::new(false),
             indexing: AtomicBool::new(false),
             active: Mutex::default(),
         });
@@ -339,6 +353,26 @@ impl EventStore for Log {
 
     fn follow(&self, read: Read) -> Result<Box<dyn Follow + '_>> {
         Ok(Box::new(follow::Follower::new(Arc::clone(&self.view), read)?))
+    }
+
+    fn stretches(&self, after: Option<Cursor>, view: View) -> Result<Vec<Box<dyn Stretch + '_>>> {
+        stretch::stretches(&self.view, after, view)
+    }
+
+    fn snapshot(&self, projection: &str, schema: u64, below: Option<Seq>) -> Option<Snapshot> {
+        self.view.snapshot(projection, schema, below)
+    }
+
+    fn keep_snapshot(
+        &self,
+        projection: &str,
+        schema: u64,
+        make: &mut dyn FnMut() -> Result<Option<Snapshot>>,
+    ) -> Result<bool> {
+        match &self.writer {
+            Some(writer) => writer.keep_snapshot(projection, schema, make),
+            None => Ok(false),
+        }
     }
 
     fn health(&self) -> Result<Health> {

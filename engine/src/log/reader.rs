@@ -98,6 +98,11 @@ impl Reader {
         self
     }
 
+    /// The segment and the offset where it stands; before the first segment at the start.
+    pub(super) fn place(&self) -> (Seq, u64) {
+        self.segment.map_or((Seq::ZERO, 0), |segment| (segment, self.at.offset))
+    }
+
     /// Everything up to here was given or filtered out.
     pub(super) fn cursor(&self) -> Option<Cursor> {
         if self.ready.is_empty() { self.cursor } else { self.given }
@@ -334,7 +339,7 @@ impl Reader {
     }
 
     /// How far the view goes in the active segment.
-    fn watermark(&mut self) -> Result<Seq> {
+    pub(super) fn watermark(&mut self) -> Result<Seq> {
         let slot: Durable = peek(&*self.view.storage, SYNC_LOCK)?.unwrap_or_default();
         self.durable = self.durable.max(Seq(slot.seq)).max(self.view.marks.durable());
         let limit = match self.read.view {

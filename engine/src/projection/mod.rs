@@ -1,93 +1,64 @@
 //! Folds of the log: a projection is state that follows from the events alone, so that it can be thrown away and built
 //! again. Nothing here reads a clock, and nothing here knows what the events mean.
+//!
+//! [`Driver`] is the one place that keeps a fold going: it begins with a snapshot if one fits, folds the rest, several
+//! stretches of the log at a time, and gives out the state as something that no longer changes.
 
-use crate::error::{Error, ErrorKind, Result};
+mod codec;
+mod deciding;
+mod driver;
+mod folded;
+mod replay;
+
+pub use deciding::Deciding;
+pub use driver::Driver;
+pub use folded::Folded;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+use crate::format::Fields;
 use crate::id::Seq;
-use crate::store::{Cursor, Damage, EventStore, Item, Read, Record, View};
+use crate::store::{Damage, Item};
 
 /// State that is folded from events. The same events in the same order give the same state, on any machine and at any
 /// time: both functions are pure, take any bytes that the log can hold, and never fail.
-pub trait Projection {
+pub trait Projection: Default {
     /// Takes the next event.
-    fn apply(&mut self, record: &Record);
+    fn apply(&mut self, event: &Fields<'_>);
 
-    /// Learns that events are missing here. The same range may be told more than once.
+    /// Learns that events are missing here. The same range may be told more than once, and that changes nothing.
     fn gap(&mut self, damage: &Damage);
 }
 
-/// A projection and how far it has come.
-#[derive(Clone, Debug, Default)]
-pub struct Folded<P> {
-    state: P,
-    cursor: Option<Cursor>,
-    events: u64,
+/// A projection whose work can be shared: threads digest stretches of the log, each by itself, and one thread takes the
+/// digests in order.
+pub trait Digestible: Projection {
+    /// What a stretch of the log does to the state, whatever the state is.
+    type Digest: Projection + Send;
+
+    /// Takes a digest. This is the same as taking the events and gaps that it was made of one by one.
+    fn take(&mut self, digest: Self::Digest);
 }
 
-impl<P: Projection + Default> Folded<P> {
-    /// The fold of everything that a view of the store shows.
-    ///
-    /// # Errors
-    /// Whatever reading meets; damage is no error but a [`Projection::gap`].
-    pub fn of(store: &dyn EventStore, view: View) -> Result<Self> {
-        let mut folded = Self::default();
-        folded.catch_up(store, view)?;
-        Ok(folded)
-    }
+/// A projection that can be kept in a snapshot. The same state serialises to the same bytes, and what is read back is
+/// equal in everything that it answers and in all that follows from later events. The form need not describe itself:
+/// fields are written and read in their order, and none may be left out.
+pub trait Saved: Projection + Serialize + DeserializeOwned {
+    /// What its snapshots are called: 1 to 32 bytes of `[a-z0-9]`.
+    const NAME: &'static str;
 
-    /// Takes what came since. A fold of lines that were cut from the log since begins again from the start.
-    ///
-    /// # Errors
-    /// Whatever reading meets; what was read before the error is folded, and the next call goes on behind it.
-    pub fn catch_up(&mut self, store: &dyn EventStore, view: View) -> Result<()> {
-        match self.read_on(store, view) {
-            Err(error) if self.cursor.is_some() && *error.kind() == ErrorKind::HistoryChanged => {
-                *self = Self::default();
-                self.read_on(store, view)
-            }
-            other => other,
-        }
-    }
-
-    fn read_on(&mut self, store: &dyn EventStore, view: View) -> Result<()> {
-        let id = store.id();
-        for item in store.read(Read::after(self.cursor).view(view))? {
-            match item? {
-                Item::Record(record) => {
-                    self.state.apply(&record);
-                    self.cursor = Some(record.cursor(id));
-                    self.events += 1;
-                }
-                Item::Gap(damage) => self.state.gap(&damage),
-            }
-        }
-        Ok(())
-    }
+    /// Says which form and which fold a snapshot is of. One with another number is not used.
+    fn schema() -> u64;
 }
 
-impl<P> Folded<P> {
-    /// The state.
-    #[must_use]
-    pub const fn state(&self) -> &P {
-        &self.state
-    }
-
-    /// The position up to which the state has seen everything.
-    #[must_use]
-    pub fn as_of(&self) -> Seq {
-        self.cursor.map_or(Seq::ZERO, |cursor| cursor.seq())
-    }
-
-    /// The cursor of that position; `None` before the first event.
-    #[must_use]
-    pub const fn cursor(&self) -> Option<Cursor> {
-        self.cursor
-    }
-
-    /// How many events were folded.
-    #[must_use]
-    pub const fn events(&self) -> u64 {
-        self.events
-    }
+/// A number for the sources that decide how a projection folds and how it is saved: FNV-1a, 64 bits (Fowler, Noll and
+/// Vo).
+#[must_use]
+pub fn schema_of(sources: &[&str]) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    sources.iter().flat_map(|text| text.bytes()).fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// Folds items up to and including a position, or all of them.
@@ -102,7 +73,7 @@ pub fn fold_until<P: Projection>(
     for item in items {
         match item? {
             Item::Record(record) if last.is_some_and(|last| record.seq > last) => return Ok(()),
-            Item::Record(record) => state.apply(&record),
+            Item::Record(record) => state.apply(&record.fields()),
             Item::Gap(damage) => state.gap(&damage),
         }
     }
@@ -117,15 +88,15 @@ mod tests {
     use crate::clock::{Clock, ManualClock, Timestamp};
     use crate::format::Payload;
     use crate::id::{EventId, EventType, StreamName};
-    use crate::store::{Append, MemoryStore, NewEvent};
+    use crate::store::{Append, EventStore, MemoryStore, NewEvent, Read, View};
 
     /// The positions seen.
     #[derive(Default)]
     struct Seen(Vec<u64>);
 
     impl Projection for Seen {
-        fn apply(&mut self, record: &Record) {
-            self.0.push(record.seq.0);
+        fn apply(&mut self, event: &Fields<'_>) {
+            self.0.push(event.seq.0);
         }
 
         fn gap(&mut self, damage: &Damage) {

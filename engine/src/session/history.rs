@@ -268,7 +268,7 @@ impl Message {
             id: record.id,
             role: turn.role,
             content: turn.content,
-            timestamp: happened_at(record).as_millis(),
+            timestamp: happened_at(record.time, record.data.as_str()).as_millis(),
             model: turn.model,
             usage: turn.tokens,
             provenance: turn.provenance,

@@ -168,7 +168,7 @@ impl<'a> Pusher<'a> {
             if self.current.is_some() && record.id != self.turn_id {
                 return;
             }
-            let Some(head) = TurnHead::read(&record.data) else { return };
+            let Some(head) = TurnHead::read(record.data.as_str()) else { return };
             let part = head.session_id.to_string();
             if record.id == self.turn_id {
                 self.pushed_in = Some(part.clone());

@@ -100,7 +100,7 @@ impl Scene {
                 sessions.gap(&gap(&[]));
             }
             if !lost.contains(&record.seq.0) {
-                sessions.apply(&record);
+                sessions.apply(&record.fields());
             }
         }
         sessions

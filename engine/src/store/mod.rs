@@ -6,6 +6,8 @@ pub(crate) mod blob;
 mod event;
 mod memory;
 mod read;
+mod snapshot;
+mod stretch;
 
 pub use blob::BLOB_MAX;
 pub use event::{Append, Appended, Decider, Durability, Expectation, Expected, NewEvent, Position};
@@ -14,10 +16,12 @@ pub use read::{
     Cursor, Damage, DamageClass, Filter, Follow, Followed, Health, Item, Items, NamePattern, Read,
     Record, Touched, View,
 };
+pub use snapshot::Snapshot;
+pub use stretch::{Chain, Stretch};
 
 use crate::error::Result;
 use crate::format::Payload;
-use crate::id::{StoreId, StreamName, Version};
+use crate::id::{Seq, StoreId, StreamName, Version};
 
 /// An append-only store of events in one order, with a contiguous version per stream.
 ///
@@ -90,4 +94,39 @@ pub trait EventStore: Send + Sync {
     /// # Errors
     /// Whatever looking meets.
     fn health(&self) -> Result<Health>;
+
+    /// Neighbouring stretches of what lies behind a cursor, in order, for whoever reads with several threads. They need
+    /// not reach to the end of the view, and a store that has none to give loses nothing but time: what they do not tell
+    /// is read with [`EventStore::read`].
+    ///
+    /// # Errors
+    /// `HistoryChanged` when the cursor is not of this history.
+    fn stretches(&self, after: Option<Cursor>, view: View) -> Result<Vec<Box<dyn Stretch + '_>>> {
+        let _ = (after, view);
+        Ok(Vec::new())
+    }
+
+    /// The newest snapshot of a projection in a form that is whole, of this store, of this schema, not ahead of the
+    /// durable events, and of a position below the one given. Whether its cursor is of the present history is found out
+    /// by reading on from it. A store need not keep any, and one that cannot be read is as good as none.
+    fn snapshot(&self, projection: &str, schema: u64, below: Option<Seq>) -> Option<Snapshot> {
+        let _ = (projection, schema, below);
+        None
+    }
+
+    /// Keeps a snapshot if the store has grown so much that one is wanted and nobody else is at it; then `make` is
+    /// called, once. Returns whether one was kept. It may be called after every append: mostly it does nothing. It must
+    /// not be called with a lock held that `make` wants.
+    ///
+    /// # Errors
+    /// What `make` and the disk say. No answer of the store depends on it.
+    fn keep_snapshot(
+        &self,
+        projection: &str,
+        schema: u64,
+        make: &mut dyn FnMut() -> Result<Option<Snapshot>>,
+    ) -> Result<bool> {
+        let _ = (projection, schema, make);
+        Ok(false)
+    }
 }

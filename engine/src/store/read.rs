@@ -79,7 +79,8 @@ impl Record {
     }
 
     /// What its line says.
-    pub(crate) fn fields(&self) -> Fields<'_> {
+    #[must_use]
+    pub fn fields(&self) -> Fields<'_> {
         Fields {
             seq: self.seq,
             time: self.time,

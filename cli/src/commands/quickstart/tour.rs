@@ -110,7 +110,7 @@ impl Tour<'_> {
     }
 
     fn sessions(&self, out: &Output) -> Result<ListReply, Failure> {
-        let sessions = sessions::folded(self.engine.store())?;
+        let sessions = self.engine.sessions()?;
         let args = ListArgs { limit: Some(SHOWN), ..ListArgs::default() };
         let caller = store::operator()?;
         Ok(sessions_list(&caller, self.engine.store(), &sessions, &args, out.now)?)

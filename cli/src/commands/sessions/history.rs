@@ -6,7 +6,6 @@ use annals_tools::history::sessions_history;
 use annals_tools::wire::{HistoryArgs, HistoryReply};
 use serde::Serialize;
 
-use super::folded;
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::table::dress;
@@ -51,7 +50,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("sessions history", &[Format::Table, Format::Json, Format::Jsonl])?;
     let engine = store::open_read_only(&context.global)?;
-    let sessions = folded(engine.store())?;
+    let sessions = engine.sessions()?;
     let wanted = HistoryArgs {
         session_key: args.key.clone(),
         limit: Some(if args.limit == 0 { usize::MAX } else { args.limit }),

@@ -8,7 +8,6 @@ use annals_tools::wire::{ArchivedArg, ListArgs, ListReply, Listed};
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 
-use super::folded;
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::table::{Cell, Column};
@@ -63,7 +62,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("sessions list", &[Format::Table, Format::Json, Format::Jsonl, Format::Csv])?;
     let engine = store::open_read_only(&context.global)?;
-    let sessions = folded(engine.store())?;
+    let sessions = engine.sessions()?;
     let wanted = ListArgs {
         kinds: args.kind.clone(),
         limit: Some(if args.limit == 0 { usize::MAX } else { args.limit }),

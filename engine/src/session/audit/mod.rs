@@ -96,7 +96,7 @@ impl Audit {
         self.learn(record);
         let mut message = match record.kind.as_str() {
             "turn" => {
-                let head = TurnHead::read(&record.data)?;
+                let head = TurnHead::read(record.data.as_str())?;
                 (head.from == Ingress::InterSession).then(|| self.turn(record))??
             }
             "run.requested" | "run.output" => return None,
@@ -291,7 +291,7 @@ impl Message {
         let name = |who: Option<String>| who.unwrap_or_else(|| NOBODY.to_owned());
         Self {
             seq: record.seq,
-            at: happened_at(record),
+            at: happened_at(record.time, record.data.as_str()),
             kind,
             from: name(from),
             to: name(to),

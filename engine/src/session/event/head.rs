@@ -13,8 +13,6 @@ use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 
 use crate::clock::Timestamp;
-use crate::format::Payload;
-use crate::store::Record;
 
 use super::scan::Scan;
 use super::turn::{Ingress, Role, Tokens};
@@ -79,12 +77,11 @@ pub struct ProvenanceHead<'a> {
 impl<'a> TurnHead<'a> {
     /// Reads the head of a turn; `None` when the payload is none of a turn known here.
     #[must_use]
-    pub fn read(payload: &'a Payload) -> Option<Self> {
-        let text = payload.as_str();
-        if text.starts_with(super::LATER_VERSION) {
+    pub fn read(payload: &'a str) -> Option<Self> {
+        if payload.starts_with(super::LATER_VERSION) {
             return None;
         }
-        Self::scan(text).or_else(|| serde_json::from_str(text).ok())
+        Self::scan(payload).or_else(|| serde_json::from_str(payload).ok())
     }
 
     /// Reads a head in the schema's own order; `None` for any other.
@@ -140,24 +137,23 @@ impl<'a> ProvenanceHead<'a> {
     }
 }
 
-/// When what the record tells happened: `at` where it has one, else when it was appended.
+/// When what an event tells happened: `at` where its payload has one, else the time when it was appended.
 #[must_use]
-pub fn happened_at(record: &Record) -> Timestamp {
+pub fn happened_at(time: Timestamp, payload: &str) -> Timestamp {
     #[derive(Deserialize)]
     struct Head {
         at: Option<Timestamp>,
     }
     const AT: &str = "{\"at\":\"";
-    let text = record.data.as_str();
-    let short = text.strip_prefix(AT).and_then(|rest| rest.as_bytes().get(..27));
+    let short = payload.strip_prefix(AT).and_then(|rest| rest.as_bytes().get(..27));
     match short {
         Some(stamp) => Timestamp::from_text(stamp),
-        None if text.starts_with(super::LATER_VERSION) => {
-            serde_json::from_str::<Head>(text).ok().and_then(|head| head.at)
+        None if payload.starts_with(super::LATER_VERSION) => {
+            serde_json::from_str::<Head>(payload).ok().and_then(|head| head.at)
         }
         None => None,
     }
-    .unwrap_or(record.time)
+    .unwrap_or(time)
 }
 
 /// Text of a payload: borrowed where JSON spells it without an escape.

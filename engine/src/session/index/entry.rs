@@ -1,15 +1,17 @@
 //! What the sessions view keeps of one session beside its row: its parts, its open runs, its announces. The row is
 //! brought up to date from these after every event.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::id::{StreamName, Version};
-use crate::session::event::{
-    Announce, Ingress, Members, Origin, Role, RunStatus, SessionKind, SessionOpened, TurnHead,
-};
+use crate::session::event::{Announce, Members, Origin, RunStatus, SessionKind, SessionOpened};
 
+use super::part::Part;
 use super::row::{Row, Status};
+use super::turns::{Turns, Versions};
 
 /// One session.
 #[derive(Clone, Debug)]
@@ -17,61 +19,24 @@ pub(in crate::session) struct Entry {
     pub(in crate::session) row: Row,
     /// The parts by the order in which they came.
     pub(in crate::session) parts: Vec<Part>,
-    current: usize,
+    pub(super) current: usize,
     /// The version of the last event seen in its stream.
     pub(in crate::session) version: Version,
     pub(in crate::session) damaged: bool,
-    archived: bool,
-    last_run: Option<RunStatus>,
-    runs: BTreeMap<String, RunPhase>,
-    announces: BTreeSet<String>,
+    pub(super) archived: bool,
+    pub(super) last_run: Option<RunStatus>,
+    pub(super) runs: BTreeMap<String, RunPhase>,
+    pub(super) announces: BTreeSet<String>,
     /// Whether the event that opens it was seen, and the channel that it named.
-    opened: bool,
-    opened_channel: Option<String>,
+    pub(super) opened: bool,
+    pub(super) opened_channel: Option<String>,
 }
 
 /// How far a run is that has not ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum RunPhase {
     Requested,
     Claimed,
-}
-
-/// A part of a session: what lies between two resets.
-#[derive(Clone, Debug, Default)]
-pub(in crate::session) struct Part {
-    pub(in crate::session) session_id: String,
-    /// The versions of its first and last turn.
-    pub(in crate::session) span: Option<(Version, Version)>,
-    /// Messages, tool results counted and not.
-    pub(in crate::session) messages: Messages,
-    turns: u64,
-    tokens: u64,
-    /// Tokens of each message that has an id and may come in pieces.
-    pieces: HashMap<MessageHash, u64>,
-    run_started: bool,
-    source_path: Option<String>,
-}
-
-/// How many messages a part has: neighbouring pieces of one message are one.
-#[derive(Clone, Debug, Default)]
-pub(in crate::session) struct Messages {
-    pub(in crate::session) all: u64,
-    pub(in crate::session) without_results: u64,
-    last: Option<Piece>,
-    last_without_results: Option<Piece>,
-}
-
-/// What makes neighbouring turns pieces of one message.
-type Piece = (MessageHash, Role);
-
-/// FNV-1a (Fowler, Noll, Vo; 64 bits) of a message's id: a view of a million turns must be small, and two ids of one
-/// part that fall together, once in 10^10 for the largest parts seen, would cost one message's numbers.
-type MessageHash = u64;
-
-fn message_hash(head: &TurnHead<'_>) -> Option<MessageHash> {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    head.message_id.as_deref().map(|id| id.bytes().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
 impl Entry {
@@ -91,10 +56,10 @@ impl Entry {
         }
     }
 
-    /// Notes that an event of its stream was seen; a version left out is damage.
-    pub(super) fn saw(&mut self, version: Version) {
-        self.damaged |= version != self.version.next();
-        self.version = version;
+    /// Notes that events of its stream were seen; a version left out is damage.
+    pub(super) fn saw(&mut self, versions: Versions) {
+        self.damaged |= !versions.dense || versions.first != self.version.next();
+        self.version = versions.last;
     }
 
     /// Takes what opening says. A key that opens again, because two names of it were joined, gets a part and keeps what
@@ -159,28 +124,23 @@ impl Entry {
         self.archived = true;
     }
 
-    /// Takes a turn; what it adds to the part's tokens is returned.
-    pub(super) fn turn(&mut self, head: &TurnHead<'_>, version: Version, at: Timestamp) -> u64 {
-        if self.parts.is_empty() {
-            self.enter(&head.session_id);
+    /// Takes turns; `told` learns which runs have told how many tokens.
+    pub(super) fn turns(&mut self, turns: &Turns, told: &mut dyn FnMut(&str, u64)) {
+        if let (true, Some(first)) = (self.parts.is_empty(), turns.parts.first()) {
+            self.enter(&first.session_id);
         }
-        if head.role == Role::User && head.from == Ingress::External {
-            self.human(head, at);
+        if turns.human_at.is_some() {
+            self.archived = false;
+            self.row.last_human_at = self.row.last_human_at.max(turns.human_at);
         }
-        if let (Role::Assistant, Some(model)) = (head.role, &head.model) {
-            set(&mut self.row.model, model);
-        }
-        self.touched(at);
-        let index = self.part_of(&head.session_id);
-        self.parts.get_mut(index).map_or(0, |part| part.turn(head, version))
-    }
-
-    fn human(&mut self, head: &TurnHead<'_>, at: Timestamp) {
-        self.archived = false;
-        self.row.last_human_at = self.row.last_human_at.max(Some(at));
-        let channel = head.provenance.as_ref().and_then(|p| p.source_channel.as_deref());
-        if let Some(channel) = channel {
-            set(&mut self.row.last_channel, channel);
+        set(&mut self.row.last_channel, turns.channel.as_deref());
+        set(&mut self.row.model, turns.model.as_deref());
+        self.touched(turns.last_at);
+        for of_part in &turns.parts {
+            let index = self.part_of(&of_part.session_id);
+            if let Some(part) = self.parts.get_mut(index) {
+                part.take(of_part, told);
+            }
         }
     }
 
@@ -296,45 +256,9 @@ impl Entry {
     }
 }
 
-impl Part {
-    fn turn(&mut self, head: &TurnHead<'_>, version: Version) -> u64 {
-        self.span = Some((self.span.map_or(version, |(first, _)| first), version));
-        let message = message_hash(head);
-        self.messages.count(message, head.role);
-        let known = message.and_then(|id| self.pieces.get(&id)).copied();
-        if known.is_none() && matches!(head.role, Role::User | Role::Assistant) {
-            self.turns += 1;
-        }
-        let tokens = head.tokens.as_ref().map_or(0, |t| t.r#in.saturating_add(t.out));
-        let added = tokens.saturating_sub(known.unwrap_or(0));
-        self.tokens = self.tokens.saturating_add(added);
-        if let Some(id) = message {
-            self.pieces.insert(id, tokens.max(known.unwrap_or(0)));
-        }
-        added
+/// Sets a field that mostly holds the same text already; `None` leaves it.
+fn set(field: &mut Option<String>, text: Option<&str>) {
+    if text.is_some() && field.as_deref() != text {
+        *field = text.map(str::to_owned);
     }
-}
-
-impl Messages {
-    fn count(&mut self, message: Option<MessageHash>, role: Role) {
-        let piece = message.map(|id| (id, role));
-        if role != Role::ToolResult {
-            self.without_results += next(&mut self.last_without_results, piece);
-        }
-        self.all += next(&mut self.last, piece);
-    }
-}
-
-/// Sets a field that mostly holds the same text already.
-fn set(field: &mut Option<String>, text: &str) {
-    if field.as_deref() != Some(text) {
-        *field = Some(text.to_owned());
-    }
-}
-
-/// 1 when a piece begins a message, 0 when it goes on with the last one.
-fn next(last: &mut Option<Piece>, piece: Option<Piece>) -> u64 {
-    let begins = piece.is_none() || *last != piece;
-    *last = piece;
-    u64::from(begins)
 }

@@ -1,5 +1,7 @@
 //! From what somebody typed to the session that is meant: a key, the id of a part, or the beginning of either.
 
+use std::sync::Arc;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::StreamName;
 use crate::session::key::{AgentId, SessionKey};
@@ -33,7 +35,44 @@ pub struct Found {
 /// How many of several matches an error names.
 const NAMED_MAX: usize = 10;
 
+/// Names of sessions in order.
+#[derive(Debug)]
+pub(super) struct Directory {
+    keys: Vec<StreamName>,
+    /// The id of every part with its key.
+    ids: Vec<(String, StreamName)>,
+}
+
+impl Directory {
+    fn of(sessions: &Sessions) -> Self {
+        let mut keys: Vec<_> = sessions.entries.keys().cloned().collect();
+        keys.sort_unstable();
+        let parts = |key: &StreamName| sessions.parts(key).into_iter().map(str::to_owned);
+        let mut ids: Vec<_> =
+            keys.iter().flat_map(|key| parts(key).map(|id| (id, key.clone()))).collect();
+        ids.sort_unstable();
+        Self { keys, ids }
+    }
+
+    /// The keys that begin so.
+    fn keys_from<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a StreamName> {
+        let from = self.keys.partition_point(|key| key.as_str() < prefix);
+        self.keys.iter().skip(from).take_while(move |key| key.as_str().starts_with(prefix))
+    }
+
+    /// The ids of parts that begin so, each with every key that has it.
+    fn ids_from<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a StreamName)> {
+        let from = self.ids.partition_point(|(id, _)| id.as_str() < prefix);
+        let behind = self.ids.iter().skip(from);
+        behind.take_while(move |(id, _)| id.starts_with(prefix)).map(|(id, key)| (id.as_str(), key))
+    }
+}
+
 impl Sessions {
+    fn directory(&self) -> &Directory {
+        self.directory.get_or_init(|| Arc::new(Directory::of(self)))
+    }
+
     /// Finds a session. `current` is the agent that `main` stands for.
     ///
     /// # Errors
@@ -45,7 +84,7 @@ impl Sessions {
         if let Some(key) = stream.as_ref().filter(|key| self.entries.contains_key(*key)) {
             return Ok(Found { key: key.clone(), part: None });
         }
-        let exact = self.ids_from(name).take_while(|(id, _)| *id == name);
+        let exact = self.directory().ids_from(name).take_while(|(id, _)| *id == name);
         let matches: Vec<Found> = exact.map(|(id, key)| Found::part(key, id)).collect();
         if !matches.is_empty() {
             return one(name, matches);
@@ -65,8 +104,9 @@ impl Sessions {
 
     /// Everything that begins so; a part of a session that fits by its key is not named again.
     fn beginning(&self, name: &str) -> Vec<Found> {
-        let keys: Vec<&StreamName> = self.keys_from(name).collect();
-        let parts = self.ids_from(name).filter(|(_, key)| !keys.contains(key));
+        let directory = self.directory();
+        let keys: Vec<&StreamName> = directory.keys_from(name).collect();
+        let parts = directory.ids_from(name).filter(|(_, key)| !keys.contains(key));
         let parts = parts.map(|(id, key)| Found::part(key, id));
         let whole = keys.iter().map(|key| Found { key: (*key).clone(), part: None });
         whole.chain(parts).collect()

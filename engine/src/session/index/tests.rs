@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::clock::Timestamp;
+use crate::projection::Projection;
 use crate::session::event::SessionKind;
-use crate::session::key::AgentId;
+use crate::session::key::{AgentId, SessionKey};
 use crate::session::scene::{START, Scene, gap};
 
 /// Compares fields of a row, as they are shown, with JSON in which single quotes stand for double ones.
@@ -270,7 +272,7 @@ fn damage_is_marked() {
     let mut sessions = Sessions::default();
     sessions.gap(&gap(&["cli:1"]));
     for record in scene.records() {
-        sessions.apply(&record);
+        sessions.apply(&record.fields());
     }
     check(&sessions, "cli:1", "{'status':'damaged'}");
 }
@@ -352,7 +354,7 @@ fn odd_payloads_are_counted_and_passed_over() {
         odd.kind = crate::id::EventType::new(kind).unwrap();
         odd.data = crate::format::Payload::from_json(data).unwrap();
         odd.version = odd.version.next();
-        sessions.apply(&odd);
+        sessions.apply(&odd.fields());
     }
     assert_eq!(sessions.passed_over(), 4);
     assert_eq!(sessions.row(&odd.stream), before.as_ref());

@@ -1,0 +1,98 @@
+//! A part of a session: what lies between two resets. It counts turns, messages and tokens, and holds nothing that was
+//! said.
+
+use crate::id::Version;
+use crate::session::event::{Role, TurnHead};
+
+use super::turns::PartTurns;
+
+/// A part.
+#[derive(Clone, Debug, Default)]
+pub(in crate::session) struct Part {
+    pub(in crate::session) session_id: String,
+    /// The versions of its first and last turn.
+    pub(in crate::session) span: Option<(Version, Version)>,
+    /// Messages, tool results counted and not.
+    pub(in crate::session) messages: Messages,
+    pub(super) turns: u64,
+    pub(super) tokens: u64,
+    pub(super) recent: Recent,
+    pub(super) run_started: bool,
+    pub(super) source_path: Option<String>,
+}
+
+/// How many messages a part has: neighbouring pieces of one message are one.
+#[derive(Clone, Debug, Default)]
+pub(in crate::session) struct Messages {
+    pub(in crate::session) all: u64,
+    pub(in crate::session) without_results: u64,
+    pub(super) last: Option<Piece>,
+    pub(super) last_without_results: Option<Piece>,
+}
+
+/// What makes neighbouring turns pieces of one message.
+pub(super) type Piece = (MessageHash, Role);
+
+/// FNV-1a (Fowler, Noll, Vo; 64 bits) of a message's id: a view of a million turns must be small. Two ids that fall
+/// together within one part's recent messages would cost one message's numbers; they practically never do.
+pub(super) type MessageHash = u64;
+
+pub(super) fn message_hash(head: &TurnHead<'_>) -> Option<MessageHash> {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    head.message_id.as_deref().map(|id| id.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+}
+
+/// The messages with ids that came last, each with its tokens: of these more pieces may come. Programs write the pieces
+/// of one message next to each other, with little between; pieces that lie further apart than
+/// [`Recent::MESSAGES_MAX`] messages count as two.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recent(pub(super) Vec<(MessageHash, u64)>);
+
+impl Recent {
+    /// So many messages are remembered.
+    pub(super) const MESSAGES_MAX: usize = 16;
+
+    /// Takes pieces of a message. Returns what they add to the tokens known of it, and whether the message is new.
+    fn take(&mut self, message: MessageHash, tokens: u64) -> (u64, bool) {
+        let known = self.0.iter_mut().rev().find(|(hash, _)| *hash == message);
+        if let Some((_, known)) = known {
+            let added = tokens.saturating_sub(*known);
+            *known = tokens.max(*known);
+            return (added, false);
+        }
+        if self.0.len() >= Self::MESSAGES_MAX {
+            self.0.remove(0);
+        }
+        self.0.push((message, tokens));
+        (tokens, true)
+    }
+}
+
+impl Part {
+    /// Takes turns; `told` learns which runs have told how many tokens.
+    pub(super) fn take(&mut self, turns: &PartTurns, told: &mut dyn FnMut(&str, u64)) {
+        let (first, last) = turns.span;
+        self.span = Some((self.span.map_or(first, |(known, _)| known), last));
+        self.messages.take(turns);
+        self.turns = self.turns.saturating_add(turns.turns);
+        self.tokens = self.tokens.saturating_add(turns.tokens);
+        for (run, tokens) in &turns.of_runs {
+            told(run, *tokens);
+        }
+        for pieces in &turns.pieces {
+            let (added, new) = self.recent.take(pieces.message, pieces.tokens);
+            self.turns = self.turns.saturating_add(u64::from(new && pieces.counts));
+            self.tokens = self.tokens.saturating_add(added);
+            if let Some(run) = &pieces.run {
+                told(run, added);
+            }
+        }
+    }
+}
+
+impl Messages {
+    fn take(&mut self, turns: &PartTurns) {
+        self.all += turns.all.begins_after(&mut self.last);
+        self.without_results += turns.without_results.begins_after(&mut self.last_without_results);
+    }
+}
