@@ -139,10 +139,14 @@ fn io_kind(error: &Error) -> Option<io::ErrorKind> {
 fn with_causes(error: &Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
+    while let Some(inner) = cause {
         text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
+        match inner.downcast_ref::<Error>() {
+            // The place was told already.
+            Some(inner) if inner.place() == error.place() => text.push_str(inner.message()),
+            _ => text.push_str(&inner.to_string()),
+        }
+        cause = inner.source();
     }
     text
 }
@@ -179,5 +183,9 @@ mod tests {
         let error = Error::io("cannot open the store", io::Error::other("gremlins")).path("/s");
         let Failure::Told(told) = Failure::from(error) else { panic!("told") };
         assert_eq!(told.message, "cannot open the store (/s): gremlins");
+        let inner = Error::new(ErrorKind::Corrupt, "it is broken").path("/s/x").offset(7);
+        let outer = Error::new(ErrorKind::Corrupt, "stopped").path("/s/x").offset(7);
+        let Failure::Told(told) = Failure::from(outer.caused_by(inner)) else { panic!("told") };
+        assert_eq!(told.message, "stopped (/s/x, offset 7): it is broken");
     }
 }

@@ -18,7 +18,7 @@ use crate::store::{EventStore, MemoryStore};
 
 use keeping::Keeping;
 
-pub use crate::log::{Accepted, Notice, Options, Progress, Report};
+pub use crate::log::{Accepted, Notice, Options, Progress, Remedy, Report, remedies};
 
 /// A store that is open. Clones share it; calls block, and may come from any thread.
 ///

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use annals_engine::engine::Options;
 
-use crate::support::{Home, append_all, snapshot, write};
+use crate::support::{Home, append_all, remove, snapshot, write};
 
 fn segment(home: &Home) -> PathBuf {
     home.store().join("log/00000000000000000001.jsonl")
@@ -50,7 +50,9 @@ fn verify_tells_every_damage() {
     assert_eq!(damage["touched"][0]["stream"], "cli:default");
     assert!(damage["offset"].as_u64() > Some(0) && damage["bytes"].as_u64() > Some(0), "{damage}");
     let text = home.run(&["verify"]).stdout;
-    for part in ["CORRUPT", "missing ", "touched ", "cli:default", "DAMAGED", "annals repair"] {
+    for part in
+        ["CORRUPT", "event #8 is missing", "touched ", "cli:default", "DAMAGED", "annals repair"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert_eq!(snapshot(home.path()), before);
@@ -169,8 +171,14 @@ fn repair_accepts_and_keeps() {
     assert!(segment_before.windows(kept.len()).any(|window| window == kept));
     assert!(fs::read(segment(&home)).expect("the segment").starts_with(&segment_before));
     home.ok(&push);
-    home.ok(&["verify"]);
-    assert_eq!(home.run(&["verify", "--strict"]).code, Some(6));
+    assert!(home.ok(&["verify"]).contains("sound: what is missing was accepted"));
+    home.fails(&["verify", "--strict"], 6, "accepted");
+    let strict = home.run(&["verify", "--strict"]);
+    assert_eq!(strict.code, Some(6), "{strict:#?}");
+    assert!(
+        strict.stdout.contains("INCOMPLETE") && !strict.stdout.contains("sound"),
+        "{strict:#?}"
+    );
     let gaps = home.json_lines(&["log", "-o", "jsonl", "--type", "log.gap"]);
     let recorded = gaps.iter().find(|event| event["type"] == "log.gap").expect("the record");
     assert_eq!(recorded["data"]["reason"], "a test flipped a bit");
@@ -187,13 +195,13 @@ fn a_torn_tail_is_no_damage() {
     let mut bytes = fs::read(segment(&home)).expect("the segment");
     bytes.extend_from_slice(b"{\"seq\":200,\"ty");
     write(segment(&home), bytes);
-    let ran = home.run(&["verify", "--json"]);
-    assert_eq!(ran.code, Some(6), "{ran:#?}");
-    let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
-    assert_eq!(report["error"]["code"], "torn");
+    let report = home.json(&["verify", "--json"]);
+    assert_eq!((&report["ok"], &report["verdict"]), (&true.into(), &"torn".into()), "{report}");
     let damage = &report["damages"][0];
     assert_eq!((damage["class"].as_str(), damage["bytes"].as_u64()), (Some("torn"), Some(14)));
-    assert!(home.run(&["verify"]).stdout.contains("TORN: no event is lost"));
+    assert!(home.ok(&["verify"]).contains("TORN: no event is lost"));
+    home.fails(&["verify", "--strict"], 6, "torn");
+    assert!(home.ok(&["repair"]).contains("would    keep 14 bytes"));
     assert!(home.ok(&["tail"]).contains("one"));
     let ran = home.run(&["session", "push", "cli", "default", "user", "two", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
@@ -203,4 +211,144 @@ fn a_torn_tail_is_no_damage() {
     assert_eq!(home.json_lines(&["log", "-o", "jsonl", "--type", "turn"]).len(), 2);
     assert_eq!(home.json_lines(&["log", "-o", "jsonl", "--type", "log.recovered"]).len(), 1);
     home.ok(&["verify", "--strict"]);
+}
+
+/// Goal: where nothing says what was acknowledged, nobody claims to know it. Method: the lock files are removed and the
+/// last line is cut short; a torn tail then fails also without `--strict`.
+#[test]
+fn a_torn_tail_without_a_floor_is_no_certainty() {
+    let home = Home::new();
+    home.push("cli", "default", "one");
+    home.push("cli", "default", "two");
+    for name in ["lock.append", "lock.sync"] {
+        remove(&home.store().join(name));
+    }
+    let mut bytes = fs::read(segment(&home)).expect("the segment");
+    bytes.truncate(bytes.len() - 10);
+    write(segment(&home), bytes);
+    let answer = home.fails(&["verify"], 6, "unsure");
+    assert_eq!(
+        (&answer["verdict"], &answer["damages"][0]["class"]),
+        (&"unsure".into(), &"torn".into())
+    );
+    let text = home.run(&["verify"]).stdout;
+    assert!(text.contains("UNSURE") && !text.contains("never acknowledged"), "{text}");
+    assert!(!text.contains("no event is lost"), "{text}");
+}
+
+/// Goal: damage at the end of the log tells every version that it took, not only the last. Method: the last 19 of 40
+/// lines of three sessions are changed; then the whole segment is; a name inside a payload is no session.
+#[test]
+fn damage_to_the_end_tells_every_version() {
+    let home = Home::new();
+    let output = "{'runId':'r','stream':'stdout','text':'out'}".to_owned();
+    append_all(&home.store(), Options::default(), "run:r", "run.output", std::iter::once(output));
+    for n in 0..39 {
+        let turn = format!("{{'sessionId':'s','role':'user','from':'external','content':'n{n}'}}");
+        let stream = format!("cli:w{}", n % 3);
+        append_all(&home.store(), Options::default(), &stream, "turn", std::iter::once(turn));
+    }
+    let whole = fs::read_to_string(segment(&home)).expect("the segment");
+    let touched = |changed: usize| {
+        let keep = whole.lines().count() - changed;
+        let change = |(n, line): (usize, &str)| match n < keep {
+            true => format!("{line}\n"),
+            false => {
+                line.replace("\"content\":\"n", "\"content\":\"N").replace("out\"}", "OUT\"}")
+                    + "\n"
+            }
+        };
+        write(segment(&home), whole.lines().enumerate().map(change).collect::<String>());
+        let answer = home.fails(&["verify"], 6, "damaged");
+        let damage =
+            answer["damages"].as_array().and_then(|all| all.last()).expect("damage").clone();
+        let mut touched: Vec<String> = damage["touched"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|t| {
+                format!(
+                    "{} {}-{}",
+                    t["stream"].as_str().expect("a name"),
+                    t["fromVersion"],
+                    t["toVersion"]
+                )
+            })
+            .collect();
+        touched.sort();
+        touched
+    };
+    assert_eq!(touched(19), ["cli:w0 8-13", "cli:w1 8-13", "cli:w2 7-13"]);
+    assert_eq!(touched(40), ["cli:w0 1-13", "cli:w1 1-13", "cli:w2 1-13", "run:r 1-1"]);
+}
+
+/// Goal: a plan promises what `--apply` does, and says how to go on. Method: damage of each kind; each copy that is
+/// promised is made, and no other.
+#[test]
+fn a_plan_is_what_is_done() {
+    let check = |home: &Home, promise: &str, copies: usize| {
+        let ran = home.run(&["repair"]);
+        assert_eq!(ran.code, Some(6), "{ran:#?}");
+        assert!(ran.stdout.contains(promise), "{promise}: {}", ran.stdout);
+        assert!(ran.stdout.contains("annals repair --apply"), "{}", ran.stdout);
+        assert!(!ran.stdout.contains("0 bytes of"), "{}", ran.stdout);
+        let promised = ran.stdout.matches("keep a copy").count();
+        let applied = home.json(&["repair", "--apply", "--json"]);
+        assert_eq!(applied["copies"].as_array().map(Vec::len), Some(copies), "{applied}");
+        assert_eq!(promised, copies);
+        home.ok(&["verify"]);
+    };
+    check(&damaged(), "in torn/ and record: event #8 is missing", 1);
+
+    let home = Home::new();
+    let long = "far too long for a line ".repeat(50_000);
+    let turn = format!("{{'sessionId':'s','role':'user','from':'external','content':'{long}'}}");
+    home.push("cli", "default", "one");
+    append_all(&home.store(), Options::default(), "cli:default", "turn", std::iter::once(turn));
+    let mut blobs = snapshot(&home.store().join("blobs"));
+    blobs.retain(|(path, _)| path.is_file());
+    write(&blobs[0].0, "another content");
+    home.push("cli", "default", "a damaged content endangers no other event: appends go on");
+    check(&home, "as it is and record: the content of event #4 is missing", 0);
+
+    let home = Home::new();
+    home.push("cli", "default", "one");
+    home.push("cli", "default", "two");
+    let text = fs::read_to_string(segment(&home)).expect("the segment");
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    write(segment(&home), lines[..3].concat());
+    check(&home, "record: event #4 is missing", 0);
+}
+
+/// Goal: a refusal says what is known and nothing more, and each place once. Method: a push and an import after one
+/// line of twelve was damaged.
+#[test]
+fn a_refusal_names_one_place_once() {
+    let home = damaged();
+    let ran = home.run(&["session", "push", "cli", "default", "user", "hi"]);
+    assert_eq!(ran.code, Some(6), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("the log is corrupt at position 8; nothing is appended"),
+        "{ran:#?}"
+    );
+    let line = "{\"type\":\"session\",\"version\":3,\"id\":\"0b1f6a52-5d0e-4a57-9a55-0f1f6f1f6f01\",\"timestamp\":\"2026-03-14T09:26:53.000Z\",\"cwd\":\"/\"}\n";
+    write(home.path().join("s.jsonl"), line);
+    let ran = home.run(&["import", "s.jsonl"]);
+    assert_eq!(ran.code, Some(6), "{ran:#?}");
+    assert_eq!(ran.stderr.matches("offset").count(), 1, "{ran:#?}");
+}
+
+/// Goal: what lies in a full segment endangers no event to come. Method: many small segments, a bit flipped in the
+/// first; a push goes through, and `verify` still tells the damage.
+#[test]
+fn damage_to_a_full_segment_refuses_no_append() {
+    let home = Home::new();
+    let options = Options { segment_bytes: 4_000, ..Options::default() };
+    let turn = |n: u64| {
+        format!("{{'sessionId':'s','role':'user','from':'external','content':'turn {n}'}}")
+    };
+    append_all(&home.store(), options, "cli:default", "turn", (0..60).map(turn));
+    flip(&home, "turn 3");
+    home.push("cli", "default", "and on it goes");
+    home.fails(&["verify"], 6, "damaged");
 }

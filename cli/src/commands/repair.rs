@@ -1,12 +1,12 @@
 //! `repair`: what a damaged store needs, and with `--apply` the operator's word that the losses are accepted. No byte of
 //! a damaged segment is changed by it.
 
-use annals_engine::engine::{Accepted, Report};
-use annals_engine::store::DamageClass;
+use annals_engine::engine::{Accepted, Remedy, Report, remedies};
+use annals_engine::store::{Damage, DamageClass};
 use serde::Serialize;
 
 use crate::commands::Context;
-use crate::commands::verify::{self, ReportWire, Verdict};
+use crate::commands::verify::{self, Asked, ReportWire};
 use crate::exit::{Exit, Failure};
 use crate::output::text::count;
 use crate::output::{Format, Output};
@@ -17,8 +17,9 @@ use crate::store;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without --apply nothing is changed. With it, lines in the log say which events are missing and why
-that was accepted, the damaged bytes are copied to torn/, and the store takes appends again. What is
-missing stays missing: restore the segment from a backup first if there is one.
+that was accepted, the damaged bytes of the log are copied to torn/, and the store takes appends
+again. What is missing stays missing: restore the segment from a backup first if there is one. A
+content that lies apart (blobs/) is left as it is: put back from a backup, it is whole again.
 
 Examples:
   annals repair
@@ -41,15 +42,15 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     }
     let report = store::verify(&folder)?;
     if context.out.format == Format::Json {
-        let report_wire = verify::wire(&report, &folder);
+        let report_wire = verify::wire(&report, &folder, Asked::Repair);
         context.out.object(&Planned { report: report_wire, plan: plan(&report) })?;
     } else {
-        verify::show(&report, &folder, &mut context.out)?;
+        verify::show(&report, &folder, Asked::Repair, &mut context.out)?;
         for step in plan(&report) {
             context.out.line(&format!("would    {step}"))?;
         }
     }
-    Ok(if Verdict::of(&report) == Verdict::Sound { Exit::Ok } else { Exit::Damage })
+    Ok(verify::exit(&report, Asked::Repair))
 }
 
 /// What would be done, as an object.
@@ -62,16 +63,28 @@ struct Planned<'a> {
 
 /// What `--apply` does with a store in this state.
 fn plan(report: &Report) -> Vec<String> {
-    let step = |damage: &annals_engine::store::Damage| {
-        let place = format!("{} offset {}", damage.file, damage.offset);
-        let size = count(damage.bytes, "byte");
-        match damage.class {
-            _ if damage.accepted => None,
-            DamageClass::Torn => Some(format!("keep {size} of {place} in torn/ and cut them off")),
-            _ => Some(format!("keep a copy of {size} of {place} in torn/ and record the gap")),
+    remedies(report).into_iter().map(|(damage, remedy)| step(damage, remedy)).collect()
+}
+
+fn step(damage: &Damage, remedy: Remedy) -> String {
+    let Damage { file, offset, .. } = damage;
+    let size = count(damage.bytes, "byte");
+    let cost = gap::missing(damage).unwrap_or_else(|| "no event is missing".to_owned());
+    match remedy {
+        Remedy::NextAppend => {
+            format!("keep {size} of {file} offset {offset} in torn/ and cut them off")
         }
-    };
-    report.damages.iter().filter_map(step).collect()
+        Remedy::TakeAway => {
+            format!("keep a copy of {file}, {size}, in torn/ and take the file away")
+        }
+        Remedy::CopyAndRecord => {
+            format!("keep a copy of {size} of {file} offset {offset} in torn/ and record: {cost}")
+        }
+        Remedy::Record if damage.class == DamageClass::Blob => {
+            format!("leave {file} as it is and record: {cost}")
+        }
+        Remedy::Record => format!("record: {cost}"),
+    }
 }
 
 /// What was done, as an object.

@@ -17,15 +17,17 @@ use crate::store;
 /// Check every byte of the log
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit code 0: every byte is as it was written. 6: damage was found; what each range costs is told. A
-torn tail is what a writer that died left behind the last whole batch: no acknowledged event is in
-it, and the next append keeps it aside. Damage that was accepted counts only with --strict.
+Exit code 0: every acknowledged event is there. 6: damage was found; what each range costs is told.
+A torn tail is what a writer that died left behind the last whole batch: no acknowledged event is in
+it, and the next append keeps it aside. It counts only with --strict, and so does damage that was
+accepted. Where nothing says what was acknowledged (lock.sync is gone), a torn tail counts always.
+With --json, `verdict` is sound, accepted, torn, unsure or damaged.
 
 Examples:
   annals verify
   annals verify --json | jq '.damages[] | {class, file, offset, fromSeq, toSeq}'")]
 pub(crate) struct Args {
-    /// Let damage that was accepted count too
+    /// Let a torn tail and damage that was accepted count too
     #[arg(long)]
     strict: bool,
 }
@@ -34,49 +36,90 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     context.out.only("verify", &[Format::Table, Format::Json])?;
     let folder = store::folder(&context.global)?;
     let report = store::verify(&folder)?;
+    let asked = if args.strict { Asked::VerifyStrictly } else { Asked::Verify };
     if context.out.format == Format::Json {
-        context.out.object(&wire(&report, &folder))?;
+        context.out.object(&wire(&report, &folder, asked))?;
     } else {
-        show(&report, &folder, &mut context.out)?;
+        show(&report, &folder, asked, &mut context.out)?;
     }
-    let strict = args.strict && !report.damages.is_empty();
-    Ok(if strict || Verdict::of(&report) != Verdict::Sound { Exit::Damage } else { Exit::Ok })
+    Ok(exit(&report, asked))
+}
+
+/// Who asks for a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Somebody who wants to know whether acknowledged events are lost that nobody has accepted to lose.
+    Verify,
+    /// Somebody who wants every byte.
+    VerifyStrictly,
+    /// Somebody who is about to accept what is lost.
+    Repair,
 }
 
 /// How a store is, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Everything is there, or its loss was accepted.
+enum Verdict {
+    /// Everything is there.
     Sound,
+    /// Something is missing, and that was accepted.
+    Accepted,
     /// Everything that was acknowledged is there, and something that was not.
     Torn,
+    /// Something lies at the end of which nothing says whether it was acknowledged.
+    Unsure,
     /// Something that was acknowledged is not there.
     Damaged,
 }
 
 impl Verdict {
-    /// The verdict on a store.
-    pub(crate) fn of(report: &Report) -> Self {
+    fn of(report: &Report) -> Self {
         match report.damages.iter().all(|damage| damage.accepted) {
-            true => Self::Sound,
-            false if report.is_sound() => Self::Torn,
-            false => Self::Damaged,
+            true if report.damages.is_empty() => Self::Sound,
+            true => Self::Accepted,
+            false if !report.is_sound() => Self::Damaged,
+            false if report.floor_known => Self::Torn,
+            false => Self::Unsure,
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Sound => "sound",
+            Self::Accepted => "accepted",
+            Self::Torn => "torn",
+            Self::Unsure => "unsure",
+            Self::Damaged => "damaged",
         }
     }
 
     /// What a program is told of it as a failure.
-    fn error(self) -> Option<FailedError<'static>> {
-        let error = |code, message, hint| Some(FailedError { code, message, hint: Some(hint) });
-        match self {
-            Self::Sound => None,
-            Self::Torn => error("torn", "the log ends in bytes that nobody acknowledged", APPEND),
-            Self::Damaged => error("damaged", "acknowledged events are damaged or lost", REPAIR),
-        }
+    fn error(self, asked: Asked) -> Option<FailedError<'static>> {
+        let strict = asked == Asked::VerifyStrictly;
+        let (message, hint) = match self {
+            Self::Accepted if strict => ("events are missing, and that was accepted", ACCEPTED),
+            Self::Torn if strict => ("the log ends in bytes that nobody acknowledged", APPEND),
+            Self::Sound | Self::Accepted | Self::Torn => return None,
+            Self::Unsure => ("the log may have lost its last acknowledged events", UNSURE),
+            Self::Damaged if asked == Asked::Repair => (DAMAGED, APPLY),
+            Self::Damaged => (DAMAGED, REPAIR),
+        };
+        Some(FailedError { code: self.word(), message, hint: Some(hint) })
     }
 }
 
+/// The exit code that a report means to whoever asked.
+pub(crate) fn exit(report: &Report, asked: Asked) -> Exit {
+    if Verdict::of(report).error(asked).is_some() { Exit::Damage } else { Exit::Ok }
+}
+
+const ACCEPTED: &str = "what is missing stays missing; without --strict it does not count";
 const APPEND: &str = "no event is lost; the next append keeps the bytes aside and goes on";
+const UNSURE: &str = "nothing says whether the last bytes were acknowledged: compare with a backup before the next \
+                      append keeps them aside";
+const DAMAGED: &str = "acknowledged events are damaged or lost";
 const REPAIR: &str = "`annals repair` says what can be done; reading goes on around the damage";
+const APPLY: &str =
+    "`annals repair --apply --reason TEXT` does what stands below; reading goes on without it";
 
 /// A report as an object.
 #[derive(Serialize)]
@@ -85,6 +128,7 @@ pub(crate) struct ReportWire<'a> {
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<FailedError<'a>>,
+    verdict: &'static str,
     store: String,
     path: String,
     segments: u64,
@@ -99,11 +143,13 @@ pub(crate) struct ReportWire<'a> {
 }
 
 /// The object of a report.
-pub(crate) fn wire<'a>(report: &'a Report, folder: &Path) -> ReportWire<'a> {
-    let error = Verdict::of(report).error();
+pub(crate) fn wire<'a>(report: &'a Report, folder: &Path, asked: Asked) -> ReportWire<'a> {
+    let verdict = Verdict::of(report);
+    let error = verdict.error(asked);
     ReportWire {
         ok: error.is_none(),
         error,
+        verdict: verdict.word(),
         store: report.store.to_string(),
         path: folder.display().to_string(),
         segments: report.segments,
@@ -119,7 +165,12 @@ pub(crate) fn wire<'a>(report: &'a Report, folder: &Path) -> ReportWire<'a> {
 }
 
 /// A report for eyes.
-pub(crate) fn show(report: &Report, folder: &Path, out: &mut Output) -> Result<(), Failure> {
+pub(crate) fn show(
+    report: &Report,
+    folder: &Path,
+    asked: Asked,
+    out: &mut Output,
+) -> Result<(), Failure> {
     let time = out.time_style();
     out.line(&format!("store    {} ({})", folder.display(), report.store))?;
     out.line(&format!(
@@ -139,12 +190,19 @@ pub(crate) fn show(report: &Report, folder: &Path, out: &mut Output) -> Result<(
     for damage in &report.damages {
         show_damage(damage, out)?;
     }
-    match Verdict::of(report) {
-        Verdict::Sound if report.damages.is_empty() => out.line("sound: every line verifies"),
-        Verdict::Sound => out.line("sound: what is missing was accepted"),
-        Verdict::Torn => out.line(&dress(&format!("TORN: {APPEND}"), out.paint.warning())),
-        Verdict::Damaged => out.line(&dress(&format!("DAMAGED: {REPAIR}"), out.paint.loud())),
-    }
+    let strict = asked == Asked::VerifyStrictly;
+    let (style, words) = match Verdict::of(report) {
+        Verdict::Sound => return out.line("sound: every line verifies"),
+        Verdict::Accepted if !strict => return out.line("sound: what is missing was accepted"),
+        Verdict::Accepted => (out.paint.warning(), format!("INCOMPLETE: {ACCEPTED}")),
+        Verdict::Torn => (out.paint.warning(), format!("TORN: {APPEND}")),
+        Verdict::Unsure => (out.paint.loud(), format!("UNSURE: {UNSURE}")),
+        Verdict::Damaged if asked == Asked::Repair => {
+            (out.paint.loud(), format!("DAMAGED: {APPLY}"))
+        }
+        Verdict::Damaged => (out.paint.loud(), format!("DAMAGED: {REPAIR}")),
+    };
+    out.line(&dress(&words, style))
 }
 
 fn show_damage(damage: &Damage, out: &mut Output) -> Result<(), Failure> {
@@ -159,9 +217,8 @@ fn show_damage(damage: &Damage, out: &mut Output) -> Result<(), Failure> {
     out.line("")?;
     out.line(&format!("{class}  {place}"))?;
     out.line(&format!("  seen      {}", damage.detail))?;
-    if let Some((first, last)) = damage.seqs {
-        let missing = count(last.0.saturating_sub(first.0) + 1, "event");
-        out.line(&format!("  missing   #{first} to #{last}, {missing}"))?;
+    if let Some(missing) = gap::missing(damage) {
+        out.line(&format!("  cost      {missing}"))?;
     }
     for touched in &damage.touched {
         out.line(&format!("  touched   {}", gap::touched_text(touched)))?;

@@ -1,6 +1,6 @@
 //! Missing events: loud for eyes, an object for programs.
 
-use annals_engine::store::{Damage, Touched};
+use annals_engine::store::{Damage, DamageClass, Touched};
 use serde::Serialize;
 
 use crate::output::text::count;
@@ -68,13 +68,7 @@ fn touched_wire(touched: &Touched) -> TouchedWire<'_> {
 
 /// A gap in one sentence.
 pub(crate) fn sentence(damage: &Damage) -> String {
-    let mut text = match damage.seqs {
-        Some((from, to)) if from == to => format!("event #{from} is missing"),
-        Some((from, to)) => {
-            format!("{} missing, #{from} to #{to}", count(to.0.saturating_sub(from.0) + 1, "event"))
-        }
-        None => "no event is missing".to_owned(),
-    };
+    let mut text = missing(damage).unwrap_or_else(|| "no event is missing".to_owned());
     let Damage { file, offset, bytes, .. } = damage;
     text.push_str(&format!(
         ": {}, {file} offset {offset}, {}",
@@ -89,6 +83,18 @@ pub(crate) fn sentence(damage: &Damage) -> String {
         text.push_str("; accepted");
     }
     text
+}
+
+/// What a damage costs; `None` when no event is missing.
+pub(crate) fn missing(damage: &Damage) -> Option<String> {
+    let (from, to) = damage.seqs?;
+    Some(match (damage.class, from == to) {
+        (DamageClass::Blob, _) => format!("the content of event #{from} is missing"),
+        (_, true) => format!("event #{from} is missing"),
+        (_, false) => {
+            format!("{} missing, #{from} to #{to}", count(to.0.saturating_sub(from.0) + 1, "event"))
+        }
+    })
 }
 
 /// A touched stream with the versions that it lost.

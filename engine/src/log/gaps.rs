@@ -4,22 +4,18 @@
 use crate::error::Result;
 use crate::format::scan::{Piece, Scan};
 use crate::format::{LOG_DIR, control, segment_path};
-use crate::id::{Seq, Version};
+use crate::id::Seq;
 use crate::storage::{Access, Storage};
 use crate::store::{Damage, DamageClass, Touched};
 
 use super::segments;
-use super::walk::Break;
+use super::walk::{Break, Legible};
 
-/// The streams of legible text, with the version where it can be read.
-pub(super) fn touched(legible: &[(String, Option<Version>)]) -> Vec<Touched> {
-    legible
-        .iter()
-        .map(|(stream, version)| Touched {
-            stream: stream.clone(),
-            versions: version.map(|version| (version, version)),
-        })
-        .collect()
+/// The streams of legible text, with the versions where they can be read.
+pub(super) fn touched(legible: &[Legible]) -> Vec<Touched> {
+    let touched =
+        |(stream, versions): &Legible| Touched { stream: stream.clone(), versions: *versions };
+    legible.iter().map(touched).collect()
 }
 
 /// A break of the segment `first` as damage.

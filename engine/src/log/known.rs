@@ -71,8 +71,9 @@ impl Known {
     /// Numbers that damaged lines still show are not used again.
     pub(super) fn pass_over(&mut self, found: &Break) {
         self.recent.broken = true;
-        for (stream, version) in &found.legible {
-            self.recent.builder.raise(stream, version.unwrap_or_default());
+        for (stream, versions) in &found.legible {
+            let last = versions.map(|(_, last)| last).unwrap_or_default();
+            self.recent.builder.raise(stream, last);
         }
     }
 

@@ -44,7 +44,7 @@ use crate::store::{
     NamePattern, Read, Record, Snapshot, Stretch, View,
 };
 
-pub use repair::{Accepted, repair};
+pub use repair::{Accepted, Remedy, remedies, repair};
 pub use verify::{Progress, Report, verify, verify_with};
 
 use marks::Marks;

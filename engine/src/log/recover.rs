@@ -268,9 +268,9 @@ impl Writer {
     fn refuse(&self, damage: &Damage) -> Error {
         let what = damage.class.code();
         let message = match damage.seqs {
-            Some((first, _)) => format!(
-                "acknowledged events are {what}, from position {first} on; nothing is appended"
-            ),
+            Some((first, _)) => {
+                format!("the log is {what} at position {first}; nothing is appended")
+            }
             None => format!("a file of the log is {what}; nothing is appended"),
         };
         let error = Error::new(ErrorKind::Corrupt, message)

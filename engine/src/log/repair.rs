@@ -31,6 +31,45 @@ pub struct Accepted {
     pub copies: Vec<String>,
 }
 
+/// What a repair does with one damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// It is left to the next append, which keeps the bytes aside and cuts them off.
+    NextAppend,
+    /// A line records what is missing; there are no bytes of the log to keep.
+    Record,
+    /// A line records what is missing, and the bytes are copied aside.
+    CopyAndRecord,
+    /// The same, and the file, which is no segment of the log, is taken away.
+    TakeAway,
+}
+
+/// What a repair of a store that was found like this does with each damage that is not accepted yet.
+#[must_use]
+pub fn remedies(report: &Report) -> Vec<(&Damage, Remedy)> {
+    let pending = || report.damages.iter().filter(|damage| !damage.accepted);
+    // Behind damage a torn tail stays where it is, and is accepted with it.
+    let only_torn = pending().all(|damage| damage.class == DamageClass::Torn);
+    let next = report.last.map_or(Seq::ZERO, |(seq, ..)| seq).max(report.durable).next();
+    let remedy = |damage: &Damage| match segment_of(damage) {
+        _ if only_torn => Remedy::NextAppend,
+        Some(first) if is_stray(damage) && first > next => Remedy::TakeAway,
+        Some(_) if damage.bytes > 0 => Remedy::CopyAndRecord,
+        _ => Remedy::Record,
+    };
+    pending().map(|damage| (damage, remedy(damage))).collect()
+}
+
+/// The segment that a damage lies in.
+fn segment_of(damage: &Damage) -> Option<Seq> {
+    segment_first(damage.file.rsplit('/').next().unwrap_or_default())
+}
+
+/// Whether the whole file is no segment of this log.
+fn is_stray(damage: &Damage) -> bool {
+    damage.class == DamageClass::Misplaced && damage.seqs.is_none()
+}
+
 /// Accepts every damage of a store that is not accepted yet, for this reason. On return the lines that say so are on
 /// stable storage, and the store takes appends.
 ///
@@ -52,18 +91,17 @@ pub fn repair(
     let also_held = sync.lock.acquire()?;
     // What opening has settled is settled; what another process did meanwhile counts too.
     let now = verify(&writer.storage, &mut |_| {})?;
-    let mut pending: Vec<Damage> =
-        now.damages.iter().filter(|damage| !damage.accepted).cloned().collect();
-    if pending.iter().all(|damage| damage.class == DamageClass::Torn) {
-        // The next append sets a torn tail aside. Behind damage it stays where it is, and is accepted with it.
-        pending.clear();
-    }
+    let mut plan = remedies(&now);
+    plan.retain(|(_, remedy)| *remedy != Remedy::NextAppend);
+    let pending: Vec<Damage> = plan.iter().map(|(damage, _)| (*damage).clone()).collect();
     let mut copies = Vec::new();
     if !pending.is_empty() {
-        for damage in pending.iter().filter(|damage| damage.bytes > 0) {
-            copies.extend(writer.copy(damage)?);
+        for (damage, remedy) in &plan {
+            if matches!(remedy, Remedy::CopyAndRecord | Remedy::TakeAway) {
+                copies.extend(writer.copy(damage)?);
+            }
         }
-        writer.take_away(&now, &pending)?;
+        writer.take_away(&plan)?;
         writer.accept(&mut append, &mut sync, &now, &pending, reason)?;
         writer.settle(&mut append, &mut sync)?;
     }
@@ -74,8 +112,7 @@ pub fn repair(
 
 impl Writer {
     fn copy(&self, damage: &Damage) -> Result<Option<String>> {
-        let name = damage.file.rsplit('/').next().unwrap_or_default();
-        let Some(first) = segment_first(name) else { return Ok(None) };
+        let Some(first) = segment_of(damage) else { return Ok(None) };
         let fail = |e| segments::error(&*self.storage, first, "read", e);
         let file = segments::open(&*self.storage, first, Access::Read)?;
         let size = file.size().map_err(fail)?.saturating_sub(damage.offset);
@@ -87,14 +124,8 @@ impl Writer {
     }
 
     /// Takes away files that are no segments of this log and would stand behind the next one; their copies are kept.
-    fn take_away(&self, report: &Report, pending: &[Damage]) -> Result<()> {
-        let next = report.last.map_or(Seq::ZERO, |(seq, ..)| seq).max(report.durable).next();
-        let is_stray = |damage: &&Damage| {
-            let name = damage.file.rsplit('/').next().unwrap_or_default();
-            let behind = segment_first(name).is_some_and(|first| first > next);
-            behind && damage.class == DamageClass::Misplaced && damage.seqs.is_none()
-        };
-        for damage in pending.iter().filter(is_stray) {
+    fn take_away(&self, plan: &[(&Damage, Remedy)]) -> Result<()> {
+        for (damage, _) in plan.iter().filter(|(_, remedy)| *remedy == Remedy::TakeAway) {
             let gone =
                 self.storage.remove(&damage.file).and_then(|()| self.storage.sync_dir(LOG_DIR));
             gone.map_err(|e| {

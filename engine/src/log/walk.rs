@@ -53,8 +53,8 @@ pub(super) struct Break {
     pub(super) bytes: u64,
     /// The positions that are missing.
     pub(super) seqs: Option<(Seq, Seq)>,
-    /// Streams, with the version where it can be read, that the damaged bytes still name.
-    pub(super) legible: Vec<(String, Option<Version>)>,
+    /// Streams, with the versions where they can be read, that the damaged bytes still name.
+    pub(super) legible: Vec<Legible>,
     pub(super) detail: String,
 }
 
@@ -344,25 +344,56 @@ fn classify(
     }
 }
 
+/// A stream that damaged bytes still name, and the first and the last of its versions next to the name.
+pub(super) type Legible = (String, Option<(Version, Version)>);
+
 /// The streams, and versions next to them, that can still be read in damaged bytes. A reading, no proof.
-pub(super) fn legible(raw: &[u8]) -> Vec<(String, Option<Version>)> {
+pub(super) fn legible(raw: &[u8]) -> Vec<Legible> {
     const STREAM: &[u8] = b"\"stream\":\"";
     const VERSION: &[u8] = b",\"version\":";
-    let mut found: Vec<(String, Option<Version>)> = Vec::new();
+    let mut found: Vec<(String, Vec<Version>)> = Vec::new();
+    let mut lines = 0;
     for at in memchr::memmem::find_iter(raw, STREAM) {
-        let Some(text) = raw.get(at + STREAM.len()..) else { continue };
+        let (before, text) = raw.split_at(at);
+        let Some(text) = text.get(STREAM.len()..) else { continue };
         let Some(end) = memchr::memchr2(b'"', b'\n', text) else { continue };
         let (name, behind) = text.split_at(end);
         let Some(name) = crate::format::head_string(name).filter(|name| !name.is_empty()) else {
             continue;
         };
-        let digits = behind.get(1..).and_then(|b| b.strip_prefix(VERSION)).unwrap_or_default();
+        let digits = behind.get(1..).and_then(|b| b.strip_prefix(VERSION));
+        // A payload may have a member of that name; only in a head a version follows it or a checksum precedes it.
+        if digits.is_none() && !follows_prev(before) {
+            continue;
+        }
+        lines += 1;
+        let digits = digits.unwrap_or_default();
         let count = digits.iter().take_while(|b| b.is_ascii_digit()).count();
         let version = digits.get(..count).and_then(|d| std::str::from_utf8(d).ok()?.parse().ok());
         match found.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => *known = (*known).max(version.map(Version)),
-            None => found.push((name.into_owned(), version.map(Version))),
+            Some((_, versions)) => versions.extend(version.map(Version)),
+            None => found.push((name.into_owned(), version.map(Version).into_iter().collect())),
         }
     }
-    found
+    found.into_iter().map(|(name, versions)| (name, believable(versions, lines))).collect()
+}
+
+/// Whether bytes end with the member that stands before `stream` in the head of a line.
+fn follows_prev(before: &[u8]) -> bool {
+    const PREV: &[u8] = b"\"prev\":\"";
+    const LEN: usize = PREV.len() + 8 + 2;
+    before
+        .len()
+        .checked_sub(LEN)
+        .and_then(|start| before.get(start..))
+        .is_some_and(|member| member.starts_with(PREV) && member.ends_with(b"\","))
+}
+
+/// The first and the last of the versions that were read in so many lines. A digit may be damaged: what lies further from
+/// the middle than there are lines is not believed.
+fn believable(mut versions: Vec<Version>, lines: u64) -> Option<(Version, Version)> {
+    versions.sort_unstable();
+    let middle = *versions.get(versions.len() / 2)?;
+    versions.retain(|version| version.0.abs_diff(middle.0) < lines);
+    versions.first().copied().zip(versions.last().copied())
 }

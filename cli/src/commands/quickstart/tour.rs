@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::places::{Place, Places};
 use crate::commands::import;
 use crate::commands::sessions;
-use crate::commands::verify::{self, ReportWire};
+use crate::commands::verify::{self, Asked, ReportWire};
 use crate::exit::Failure;
 use crate::filter::FilterArgs;
 use crate::output::Output;
@@ -76,7 +76,7 @@ impl Tour<'_> {
             sample: self.brought != Brought::Transcripts,
             found: self.places.list(),
             imported: self.report.totals(),
-            verified: verify::wire(&self.verified, self.folder),
+            verified: verify::wire(&self.verified, self.folder, Asked::Verify),
             sessions: &sessions.sessions,
             messages: events.collect(),
             next: self.next().into_iter().map(|(command, _)| command).collect(),

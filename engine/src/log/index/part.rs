@@ -151,8 +151,9 @@ pub(in crate::log) fn read(storage: &dyn Storage, stretch: &Stretch) -> Result<(
             Step::Line(span, line) => builder.add(stretch.before, span.offset, span.len, &line),
             Step::Break(found) => {
                 broken = true;
-                for (stream, version) in &found.legible {
-                    builder.raise(stream, version.unwrap_or_default());
+                for (stream, versions) in &found.legible {
+                    let last = versions.map(|(_, last)| last).unwrap_or_default();
+                    builder.raise(stream, last);
                 }
             }
         }

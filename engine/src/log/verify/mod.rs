@@ -48,6 +48,9 @@ pub struct Report {
     pub last: Option<(Seq, Crc, Timestamp)>,
     /// The highest position that is known to be on stable storage.
     pub durable: Seq,
+    /// Whether the store says so itself. Otherwise only stamps in the log do, and a loss behind the last one looks like
+    /// a torn tail.
+    pub floor_known: bool,
     /// How many streams there are, the log's own counted.
     pub streams: u64,
     /// The damage, in the order of the log; a torn tail counts as one.
@@ -94,6 +97,7 @@ pub fn verify_with(
             bytes: 0,
             last: None,
             durable: Seq(floor.seq),
+            floor_known: known.is_some(),
             streams: 0,
             damages: Vec::new(),
             notes: Vec::new(),
@@ -221,7 +225,7 @@ impl Check<'_> {
             Verdict::Clean if judged.sealed && !behind.is_empty() => {
                 self.tail(judged, DamageClass::Foreign, "bytes stand behind the seal");
             }
-            Verdict::Torn => self.tail(judged, DamageClass::Torn, "never acknowledged"),
+            Verdict::Torn => self.tail(judged, DamageClass::Torn, self.torn_detail()),
             Verdict::Damaged(damage) if reached.seq < judged.durable => self.lost(*damage, reached),
             Verdict::Damaged(damage) => self.torn_behind(&damage),
             Verdict::Clean => {}
@@ -309,6 +313,14 @@ impl Check<'_> {
         });
     }
 
+    const fn torn_detail(&self) -> &'static str {
+        if self.found.floor_known {
+            "no whole batch, and never acknowledged"
+        } else {
+            "no whole batch; nothing says whether it was acknowledged"
+        }
+    }
+
     /// What lies behind the last line of a damaged segment, and was never acknowledged.
     fn torn_behind(&mut self, whole: &Damage) {
         let end = whole.offset + whole.bytes;
@@ -319,7 +331,7 @@ impl Check<'_> {
             bytes: end - offset,
             seqs: None,
             touched: Vec::new(),
-            detail: "never acknowledged".to_owned(),
+            detail: self.torn_detail().to_owned(),
             ..whole.clone()
         });
     }
@@ -380,7 +392,10 @@ impl Check<'_> {
         }
         let kept = self.storage.list(TORN_DIR).unwrap_or_default().len();
         if kept > 0 {
-            self.found.notes.push(format!("{kept} torn tails are kept in {TORN_DIR}/"));
+            let files = if kept == 1 { "1 file" } else { &format!("{kept} files") };
+            self.found.notes.push(format!(
+                "{files} in {TORN_DIR}/: torn tails, and copies of bytes whose damage was accepted"
+            ));
         }
         Ok(())
     }
