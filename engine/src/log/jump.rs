@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::format::{self, LINE_MAX, Line};
+use crate::format::{self, Line};
 use crate::id::{Seq, Version};
-use crate::storage::{Access, File, read_full};
+use crate::storage::Access;
 use crate::store::{Cursor, NamePattern, Read};
 
+use super::catalog::Source;
 use super::index::{Index, Key, Stretch, next_part, whole};
 use super::reader::{READY, Reader};
-use super::segments::{self, Bytes};
+use super::segments;
 use super::visit::At;
 use super::walk::Link;
 
@@ -29,12 +30,6 @@ pub(super) struct Jump {
     /// The place behind the last line that was given.
     behind: At,
     source: Source,
-}
-
-#[derive(Debug)]
-enum Source {
-    Mapped(Bytes),
-    File(Arc<dyn File>),
 }
 
 impl Reader {
@@ -64,7 +59,7 @@ impl Reader {
             return Ok(false);
         }
         let source = match next {
-            Some(_) => Source::Mapped(segments::map(&*storage, segment)?),
+            Some(_) => Source::Mapped(Arc::new(segments::map(&*storage, segment)?)),
             None => Source::File(segments::open(&*storage, segment, Access::Read)?),
         };
         let stretch = index.stretch;
@@ -139,23 +134,6 @@ impl Jump {
         let end = first.checked_add(count)?;
         let whole = |row| self.line(row).is_some_and(|raw| self.decode(row, &raw).is_some());
         (first..end).all(whole).then_some(end)
-    }
-}
-
-impl Source {
-    fn line(&self, offset: u64, len: u64) -> Option<std::borrow::Cow<'_, [u8]>> {
-        let count = usize::try_from(len).ok().filter(|count| *count <= LINE_MAX)?;
-        match self {
-            Self::Mapped(bytes) => {
-                let start = usize::try_from(offset).ok()?;
-                bytes.get(start..start.checked_add(count)?).map(Into::into)
-            }
-            Self::File(file) => {
-                let mut raw = vec![0; count];
-                let got = read_full(&**file, &mut raw, offset).ok()?;
-                (got == count).then_some(raw.into())
-            }
-        }
     }
 }
 

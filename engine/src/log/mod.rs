@@ -4,6 +4,7 @@
 //! (`verify`, `repair`) stands beside it.
 
 mod blobs;
+mod catalog;
 mod create;
 mod draft;
 mod follow;
@@ -40,13 +41,14 @@ use crate::format::{APPEND_LOCK, Payload, SYNC_LOCK, control};
 use crate::id::{Seq, StoreId, StreamName, Version};
 use crate::storage::{File, LockWait, Storage};
 use crate::store::{
-    Append, Appended, Cursor, Decider, Durability, EventStore, Filter, Follow, Health, Item, Items,
-    NamePattern, Read, Record, Snapshot, Stretch, View,
+    Append, Appended, Cursor, Decider, Durability, EventStore, Follow, Health, Items, Read, Record,
+    Snapshot, Stretch, View,
 };
 
 pub use repair::{Accepted, Remedy, remedies, repair};
 pub use verify::{Progress, Report, verify, verify_with};
 
+use catalog::{Catalog, StreamReader};
 use marks::Marks;
 use slots::LockFile;
 use tail::Tail;
@@ -143,6 +145,7 @@ struct LogView {
     storage: Arc<dyn Storage>,
     id: StoreId,
     marks: Marks,
+    catalog: Catalog,
     options: Options,
 }
 
@@ -210,8 +213,7 @@ impl Log {
             .field("segment_bytes"));
         }
         let id = create::open_or_create(&storage, &*clock)?;
-        let view =
-            Arc::new(LogView { storage: Arc::clone(&storage), id, marks: Marks::new(), options });
+        let view = Arc::new(LogView::new(Arc::clone(&storage), id, options));
         let waits = view.options.notices.clone().map(Waits::new);
         let waits = waits.as_ref();
         let writer = Arc::new(Writer {
@@ -250,7 +252,7 @@ impl Log {
     /// `NotFound` when there is no store; `Unsupported` for another format.
     pub fn open_read_only(storage: Arc<dyn Storage>, options: Options) -> Result<Self> {
         let id = create::read_store(&*storage)?;
-        let view = Arc::new(LogView { storage, id, marks: Marks::new(), options });
+        let view = Arc::new(LogView::new(storage, id, options));
         Ok(Self { view, writer: None })
     }
 
@@ -293,6 +295,10 @@ impl Writer {
 }
 
 impl LogView {
+    fn new(storage: Arc<dyn Storage>, id: StoreId, options: Options) -> Self {
+        Self { storage, id, marks: Marks::new(), catalog: Catalog::default(), options }
+    }
+
     fn notice(&self, notice: &Notice) {
         if let Some(tell) = &self.options.notices {
             tell(notice);
@@ -322,14 +328,7 @@ impl EventStore for Log {
     }
 
     fn read_stream(&self, stream: &StreamName, after: Version) -> Result<Items<'_>> {
-        let streams = vec![NamePattern::Exact(stream.as_str().to_owned())];
-        let read =
-            Read::default().view(View::Written).filter(Filter { streams, types: Vec::new() });
-        let reader = reader::Reader::new(Arc::clone(&self.view), read)?.behind(after);
-        Ok(Box::new(reader.filter(move |item| match item {
-            Ok(Item::Record(record)) => record.version > after,
-            _ => true,
-        })))
+        Ok(Box::new(StreamReader::new(Arc::clone(&self.view), stream, after)?))
     }
 
     fn payload(&self, record: &Record) -> Result<Payload> {
@@ -341,6 +340,9 @@ impl EventStore for Log {
             let mut append = locked(&writer.append);
             writer.learn(&mut append)?;
             return append.tail.version(stream.as_str());
+        }
+        if let Some(version) = self.view.catalog.head(&self.view, stream.as_str())? {
+            return Ok(version);
         }
         let mut tail = Tail::new(&self.view.storage, self.view.id);
         tail.catch_up(&*self.view.storage)?;

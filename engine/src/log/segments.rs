@@ -5,9 +5,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::format::{LOG_DIR, segment_first, segment_path};
+use crate::format::{LOG_DIR, TRAILER, segment_first, segment_path, trailer_crc};
 use crate::id::Seq;
 use crate::storage::{Access, Advice, File, Mapping, Storage, read_full, write_full};
+
+use super::walk::Link;
 
 /// The first positions of all segments, in order.
 pub(super) fn list(storage: &dyn Storage) -> Result<Vec<Seq>> {
@@ -74,6 +76,22 @@ pub(super) fn read_from(
         Ok(bytes)
     };
     read().map(Bytes::Read).map_err(|e| error(storage, first, "read", e))
+}
+
+/// What the segment `first` follows when nothing is wrong with the end of the one before it.
+pub(super) fn link_behind(storage: &dyn Storage, before: Option<Seq>, first: Seq) -> Link {
+    let Some(before) = before else {
+        let unknown = Link { seq: Seq(first.0 - 1), crc: None };
+        return if first == Seq(1) { Link::START } else { unknown };
+    };
+    let crc = || {
+        let file = open(storage, before, Access::Read).ok()?;
+        let mut end = [0; TRAILER];
+        let start = file.size().ok()?.checked_sub(TRAILER as u64)?;
+        let got = read_full(&*file, &mut end, start).ok()?;
+        trailer_crc(end.get(..got)?)
+    };
+    Link { seq: Seq(first.0 - 1), crc: crc() }
 }
 
 pub(super) fn open(storage: &dyn Storage, first: Seq, access: Access) -> Result<Arc<dyn File>> {

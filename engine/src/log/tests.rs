@@ -10,7 +10,7 @@ use crate::clock::{ManualClock, SystemClock, Timestamp};
 use crate::format::Payload;
 use crate::id::{EventId, EventType};
 use crate::storage::Disk;
-use crate::store::{Expected, NewEvent};
+use crate::store::{Expected, Filter, Item, NamePattern, NewEvent};
 
 fn event(stream: &str, text: &str) -> NewEvent {
     NewEvent {

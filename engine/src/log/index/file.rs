@@ -18,6 +18,17 @@ pub(in crate::log) enum Key<'a> {
     Type(&'a str),
 }
 
+/// The lines of a stream in a stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::log) struct Posted {
+    /// The last version.
+    pub(in crate::log) version: Version,
+    /// The place of the first row among the postings of all names.
+    pub(in crate::log) start: u64,
+    /// How many rows there are.
+    pub(in crate::log) count: u64,
+}
+
 /// An index that was found fit to use. Every answer is `None` once a page turned out to be damaged: the index is then
 /// worth nothing, and [`Index::is_damaged`] says so.
 #[derive(Debug)]
@@ -118,19 +129,22 @@ impl Index {
             Key::Stream(text) => self.name(self.sections.streams, text),
             Key::Type(text) => self.name(self.sections.types, text),
         };
-        let place = found.and_then(|entry| {
-            let start = u32::from_le_bytes(*entry.get(16..)?.first_chunk()?);
-            let count = u32::from_le_bytes(*entry.get(20..)?.first_chunk()?);
-            Some((u64::from(start), u64::from(count)))
-        });
-        let Some((start, count)) = place else { return Vec::new() };
-        let end = start.saturating_add(count).min(self.sections.postings.count);
-        (start..end)
-            .map_while(|at| {
-                let entry = self.entry(self.sections.postings, 4, at)?;
-                Some(u32::from_le_bytes(*entry.first_chunk()?))
-            })
-            .collect()
+        let Some((start, count)) = found.and_then(postings) else { return Vec::new() };
+        (start..start.saturating_add(count)).map_while(|at| self.row_at(at)).collect()
+    }
+
+    /// What a stream has in this stretch; `None` when it has no line here.
+    pub(in crate::log) fn posted(&self, stream: &str) -> Option<Posted> {
+        let entry = self.name(self.sections.streams, stream)?;
+        let (start, count) = postings(entry)?;
+        let version = Version(u64::from_le_bytes(*entry.get(24..)?.first_chunk()?));
+        Some(Posted { version, start, count })
+    }
+
+    /// The row at a place among the postings of all names.
+    pub(in crate::log) fn row_at(&self, place: u64) -> Option<u32> {
+        let entry = self.entry(self.sections.postings, 4, place)?;
+        Some(u32::from_le_bytes(*entry.first_chunk()?))
     }
 
     fn id_at(&self, at: u64) -> Option<(u64, u32)> {
@@ -211,4 +225,11 @@ impl Index {
         }
         Some(fits)
     }
+}
+
+/// The place of the first row and the number of rows of a name.
+fn postings(entry: &[u8]) -> Option<(u64, u64)> {
+    let start = u32::from_le_bytes(*entry.get(16..)?.first_chunk()?);
+    let count = u32::from_le_bytes(*entry.get(20..)?.first_chunk()?);
+    Some((u64::from(start), u64::from(count)))
 }

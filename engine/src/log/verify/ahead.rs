@@ -6,9 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use crate::error::Result;
-use crate::format::{TRAILER, trailer_crc};
-use crate::id::Seq;
-use crate::storage::{Access, Storage, read_full};
+use crate::storage::Storage;
 
 use super::scan::{Job, Scanned};
 use crate::log::segments;
@@ -39,7 +37,8 @@ pub(super) fn in_order(
                     for number in (worker..jobs.len()).step_by(workers) {
                         let Some(job) = jobs.get(number) else { return };
                         let before = number.checked_sub(1).and_then(|before| jobs.get(before));
-                        let link = link_behind(storage, before, job.first);
+                        let before = before.map(|before| before.first);
+                        let link = segments::link_behind(storage, before, job.first);
                         if found.send((link, job.scan(storage, link))).is_err() {
                             return;
                         }
@@ -51,20 +50,4 @@ pub(super) fn in_order(
         let turns = scans.iter().cycle();
         jobs.iter().zip(turns).try_for_each(|(job, scans)| join(job, scans.recv().ok()))
     })
-}
-
-/// What the segment `first` follows when nothing is wrong with the one before it.
-fn link_behind(storage: &dyn Storage, before: Option<&Job>, first: Seq) -> Link {
-    let Some(before) = before else {
-        let unknown = Link { seq: Seq(first.0 - 1), crc: None };
-        return if first == Seq(1) { Link::START } else { unknown };
-    };
-    let crc = || {
-        let file = segments::open(storage, before.first, Access::Read).ok()?;
-        let mut end = [0; TRAILER];
-        let start = file.size().ok()?.checked_sub(TRAILER as u64)?;
-        let got = read_full(&*file, &mut end, start).ok()?;
-        trailer_crc(end.get(..got)?)
-    };
-    Link { seq: Seq(first.0 - 1), crc: crc() }
 }
