@@ -25,8 +25,10 @@ As CloudEvents each line is one event in structured JSON: `stream` is its subjec
 when it happened, `recordedtime` when it was appended. Missing events are events of the type
 annals.gap. `-o raw` writes the lines of the log byte for byte instead.
 
-As Markdown and as text, what was said is whole and nothing in it is acted upon by whoever shows it;
-what is left out, such as the bytes of pictures, is named in its place.
+As Markdown and as text, what was said is whole; what is left out, such as the bytes of pictures, is
+named in its place. Every line that somebody said is quoted (`> `) in Markdown and set in by two
+blanks in text: what stands at the margin is the document's own. In Markdown, HTML, pictures,
+headings, rules and links to anywhere but the web and mail are shown as typed and not acted upon.
 
 Examples:
   annals export > events.jsonl

@@ -113,7 +113,7 @@ pub(crate) fn show(report: &Report, out: &mut Output) -> Result<(), Failure> {
         show_source(source, report.dry_run, out)?;
     }
     for skipped in &report.refused {
-        let text = format!("not imported: {}: {}", skipped.path, one_line(&skipped.reason));
+        let text = one_line(&format!("not imported: {}: {}", skipped.path, skipped.reason));
         out.line(&dress(&text, out.paint.warning()))?;
     }
     if !report.unknown.is_empty() {
@@ -126,7 +126,7 @@ pub(crate) fn show(report: &Report, out: &mut Output) -> Result<(), Failure> {
 fn show_source(source: &SourceReport, dry_run: bool, out: &mut Output) -> Result<(), Failure> {
     let counts = &source.counts;
     let SourceReport { program, path, .. } = source;
-    out.line(&dress(&format!("{program}  {path}"), out.paint.title()))?;
+    out.line(&dress(&format!("{program}  {}", one_line(path)), out.paint.title()))?;
     out.line(&format!(
         "  read      {}, {}, {}",
         count(counts.transcripts, "transcript"),
@@ -166,11 +166,11 @@ fn show_damages(source: &SourceReport, out: &mut Output) -> Result<(), Failure> 
         let class = dress(damage.class.code(), out.paint.warning());
         let place =
             format!("{} offset {}, {}", damage.file, damage.offset, count(damage.bytes, "byte"));
-        out.line(&format!("  {class}  {place}: {}", one_line(&damage.detail)))?;
+        out.line(&format!("  {class}  {}", one_line(&format!("{place}: {}", damage.detail))))?;
     }
     let more = source.counts.damages.saturating_sub(number(DAMAGES_SHOWN));
     if more > 0 {
-        out.line(&format!("  {} more damages: --json tells them", grouped(more)))?;
+        out.line(&format!("  {}: --json tells more", count(more, "more damage")))?;
     }
     Ok(())
 }

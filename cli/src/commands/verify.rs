@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::table::dress;
-use crate::output::text::{bytes, count};
+use crate::output::text::{bytes, count, one_line};
 use crate::output::{FailedError, Format, Output};
 use crate::shown::gap::{self, DamageWire};
 use crate::store;
@@ -185,7 +185,7 @@ pub(crate) fn show(
     }
     out.line(&format!("durable  #{}", report.durable))?;
     for note in &report.notes {
-        out.line(&format!("note     {note}"))?;
+        out.line(&format!("note     {}", one_line(note)))?;
     }
     for damage in &report.damages {
         show_damage(damage, out)?;
@@ -216,7 +216,7 @@ fn show_damage(damage: &Damage, out: &mut Output) -> Result<(), Failure> {
         format!("{} offset {}, {}", damage.file, damage.offset, count(damage.bytes, "byte"));
     out.line("")?;
     out.line(&format!("{class}  {place}"))?;
-    out.line(&format!("  seen      {}", damage.detail))?;
+    out.line(&format!("  seen      {}", one_line(&damage.detail)))?;
     if let Some(missing) = gap::missing(damage) {
         out.line(&format!("  cost      {missing}"))?;
     }

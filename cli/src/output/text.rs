@@ -30,8 +30,15 @@ pub(crate) fn many_lines(text: &str) -> String {
     text.chars().map(spell).collect()
 }
 
+/// Lines that somebody else wrote, set in from the margin, so that none of them can be taken for one of ours.
+pub(crate) fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}").trim_end().to_owned() + "\n").collect()
+}
+
+/// Control characters, the separators of lines and paragraphs, and what turns the direction of writing.
 fn commands(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control()
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
 }
 
 /// `1 event`, `2 events`.
@@ -76,7 +83,14 @@ mod tests {
         assert_eq!(one_line("\u{1b}[2Jx\u{7}"), "\\u{1b}[2Jx\\u{7}");
         assert_eq!(one_line("a\u{202e}b"), "a\\u{202e}b");
         assert_eq!(many_lines("a\n\tb\r\u{9b}"), "a\n\tb\\u{d}\\u{9b}");
+        assert_eq!(many_lines("a\u{2028}b\u{200f}"), "a\\u{2028}b\\u{200f}");
         assert_eq!(one_line("日本語 ✓"), "日本語 ✓");
+    }
+
+    /// What somebody else wrote never begins at the margin.
+    #[test]
+    fn set_in() {
+        assert_eq!(indented("a\n\n\tb\n"), "  a\n\n  \tb\n");
     }
 
     /// Numbers for eyes.

@@ -3,7 +3,7 @@
 use annals_engine::store::{Damage, DamageClass, Touched};
 use serde::Serialize;
 
-use crate::output::text::count;
+use crate::output::text::{count, one_line};
 
 /// A gap as an object among events.
 #[derive(Serialize)]
@@ -99,9 +99,10 @@ pub(crate) fn missing(damage: &Damage) -> Option<String> {
 
 /// A touched stream with the versions that it lost.
 pub(crate) fn touched_text(touched: &Touched) -> String {
+    let stream = one_line(&touched.stream);
     match touched.versions {
-        Some((from, to)) if from == to => format!("{} version {from}", touched.stream),
-        Some((from, to)) => format!("{} versions {from} to {to}", touched.stream),
-        None => touched.stream.clone(),
+        Some((from, to)) if from == to => format!("{stream} version {from}"),
+        Some((from, to)) => format!("{stream} versions {from} to {to}"),
+        None => stream,
     }
 }

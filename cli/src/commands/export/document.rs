@@ -1,13 +1,14 @@
 //! Sessions as something to read: Markdown, or plain text. What was said is whole; what has no place in a document,
-//! such as the bytes of a picture, is named where it stood and counted at the end.
+//! such as the bytes of a picture, is named where it stood and counted at the end. In Markdown every line of what was
+//! said is quoted, in plain text it is indented: nothing that anybody said can be taken for a line of the document.
 
 use annals_engine::session::event::{Event, Json, Role, Turn};
 use serde_json::Value;
 
-use super::prose::{code, prose};
+use super::prose::{code, prose, quoted};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::output::text::{bytes, count, many_lines, one_line};
+use crate::output::text::{bytes, count, indented, many_lines, one_line};
 use crate::shown::{Shown, gap, line, wire};
 use crate::sieve::Step;
 
@@ -121,8 +122,8 @@ impl Document {
     fn said(&self, text: &str, out: &mut Output) -> Result<(), Failure> {
         let text = many_lines(text);
         match self.markup {
-            Markup::Markdown => out.line(&prose(&text)),
-            Markup::Plain => out.line(text.trim_end_matches('\n')),
+            Markup::Markdown => out.line(&quoted(&prose(&text))),
+            Markup::Plain => out.line(indented(&text).trim_end_matches('\n')),
         }
     }
 
@@ -130,16 +131,16 @@ impl Document {
     fn code(&self, text: &str, language: &str, out: &mut Output) -> Result<(), Failure> {
         let text = many_lines(text);
         match self.markup {
-            Markup::Markdown => out.line(&code(&text, language)),
-            Markup::Plain => out.line(text.trim_end_matches('\n')),
+            Markup::Markdown => out.line(&quoted(&code(&text, language))),
+            Markup::Plain => out.line(indented(&text).trim_end_matches('\n')),
         }
     }
 
-    /// What the document itself says.
+    /// What the document itself says, which is the only text that stands at the margin.
     fn paragraph(&self, text: &str, out: &mut Output) -> Result<(), Failure> {
         let text = one_line(text);
         match self.markup {
-            Markup::Markdown => out.line(&format!("> {}\n", prose(&text).trim_end())),
+            Markup::Markdown => out.line(&format!("{}\n", prose(&text).trim_end())),
             Markup::Plain => out.line(&text),
         }
     }

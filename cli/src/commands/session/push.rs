@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::Format;
+use crate::output::text::one_line;
 use crate::store;
 
 /// Append a turn to the session of a chat
@@ -101,7 +102,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
             (_, true) => "opened the session",
             _ => "pushed",
         };
-        context.out.line(&format!("{key} #{} {what}", position.seq))?;
+        context.out.line(&format!("{} #{} {what}", one_line(key.as_str()), position.seq))?;
     }
     Ok(Exit::Ok)
 }

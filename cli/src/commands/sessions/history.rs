@@ -9,13 +9,15 @@ use serde::Serialize;
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::table::dress;
-use crate::output::text::{bytes, count, many_lines};
+use crate::output::text::{bytes, count, indented, many_lines, one_line};
 use crate::output::{Format, Output, say};
 use crate::{shown, store};
 
 /// Read what was said in a session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+What was said is set in by two blanks, so that nothing in it can pass for the head of a message.
+
 Examples:
   annals sessions history telegram:42
   annals sessions history main -n 10 --include-tools
@@ -87,21 +89,22 @@ fn show(reply: &HistoryReply, out: &mut Output) -> Result<(), Failure> {
     }
     if !reply.other_parts.is_empty() {
         let parts = count(u64::try_from(reply.other_parts.len()).unwrap_or(0), "other part");
-        say(&format!("{parts}: {}", reply.other_parts.join(", ")));
+        say(&format!("{parts}: {}", one_line(&reply.other_parts.join(", "))));
     }
     Ok(())
 }
 
-/// A message: a line that says when, where and who, then what was said, then a blank line.
+/// A message: a line that says when, where and who, then what was said, set in so that none of it can be taken for
+/// such a line, then a blank line.
 fn lines(message: &Message, out: &Output) -> Vec<String> {
     let time = out.time_style().show(Timestamp::from_millis(message.timestamp));
     let sender = message.provenance.as_ref().and_then(|from| from.source_session_key.as_ref());
-    let from = sender.map(|key| format!(" from {key}")).unwrap_or_default();
+    let from = sender.map(|key| format!(" from {}", one_line(key))).unwrap_or_default();
     let head = dress(&format!("{}{from}", message.role), out.paint.title());
     let place = dress(&format!("#{} {time}", message.seq), out.paint.faint());
     let text = message.content.as_ref().map(shown::content::text).unwrap_or_default();
     let mut lines = vec![format!("{head}  {place}")];
-    lines.extend(many_lines(&text).lines().map(str::to_owned));
+    lines.extend(indented(&many_lines(&text)).lines().map(str::to_owned));
     if let Some(lost) = message.lost_bytes {
         lines.push(dress(&format!("[{} of content are lost]", bytes(lost)), out.paint.loud()));
     }

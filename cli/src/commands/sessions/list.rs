@@ -107,7 +107,8 @@ pub(crate) fn table(reply: &ListReply, out: &mut Output) -> Result<(), Failure> 
     for listed in &reply.sessions {
         for message in listed.messages.iter().flatten() {
             let text = message.content.as_ref().map(shown::content::text).unwrap_or_default();
-            out.line(&format!("{}  {}: {}", listed.row.key, message.role, one_line(&text)))?;
+            let key = one_line(listed.row.key.as_str());
+            out.line(&format!("{key}  {}: {}", message.role, one_line(&text)))?;
         }
     }
     more(reply, out)
@@ -119,7 +120,7 @@ fn more(reply: &ListReply, out: &mut Output) -> Result<(), Failure> {
         let shown = u64::try_from(reply.sessions.len()).unwrap_or(0);
         let total = u64::try_from(reply.total).unwrap_or(0);
         let (shown, total) = (grouped(shown), grouped(total));
-        say(&format!("{shown} of {total} shown; go on with --cursor '{cursor}'"));
+        say(&format!("{shown} of {total} shown; go on with --cursor '{}'", one_line(cursor)));
     }
     Ok(())
 }
