@@ -6,7 +6,7 @@
 //! | [`workload`] | the events of a seed, the same ones on any machine |
 //! | [`stored`] | the workload as a store on disk, made once |
 //! | [`load`] | callers that append for a while |
-//! | [`children`] | processes of their own |
+//! | [`children`], [`program`] | processes of their own: this program again, and annals itself |
 //! | [`floors`] | the least that the machine must do |
 //! | [`rivals`] | other stores, behind the feature `rivals` |
 //! | [`sections`] | what is compared with what |
@@ -22,6 +22,7 @@ pub mod children;
 pub mod floors;
 pub mod load;
 pub mod machine;
+pub mod program;
 pub mod report;
 pub mod rivals;
 pub mod rounds;

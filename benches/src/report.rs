@@ -13,6 +13,8 @@ pub enum Unit {
     MegabytesPerSecond,
     /// Seconds.
     Seconds,
+    /// Milliseconds.
+    Millis,
     /// Microseconds.
     Micros,
     /// Mebibytes.
@@ -25,6 +27,7 @@ impl Unit {
             Self::EventsPerSecond => "events/s",
             Self::MegabytesPerSecond => "MB/s",
             Self::Seconds => "s",
+            Self::Millis => "ms",
             Self::Micros => "µs",
             Self::Mebibytes => "MiB",
         }

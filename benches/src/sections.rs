@@ -1,16 +1,26 @@
 //! What is compared with what, a file a question.
 
 pub mod append;
+pub mod follow;
+pub mod growth;
+pub mod import;
 mod keeping;
+pub mod memory;
+pub mod open;
 pub mod point;
 pub mod processes;
+pub mod push;
 pub mod replay;
+mod transcripts;
 pub mod verify;
 
 use std::path::PathBuf;
 
 use crate::stored;
 use crate::workload::Shape;
+
+/// How many events a small store has, beside which a large one is looked at.
+const SMALL: usize = 10_000;
 
 /// What a run is asked for.
 #[derive(Clone, Debug)]

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use annals_benches::report::{Section, Verdict, targets};
-use annals_benches::sections::{Plan, append, point, processes, replay, verify};
-use annals_benches::workload::Shape;
+use annals_benches::report::{Section, targets};
+use annals_benches::sections::{
+    Plan, append, follow, growth, import, memory, open, point, processes, push, replay, verify,
+};
 use annals_benches::{machine, stored};
 use clap::{Parser, Subcommand};
 
@@ -36,13 +37,13 @@ enum Verb {
     /// Appends from one process
     Append {
         /// How many threads append, one after the other
-        #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 64, 256])]
+        #[arg(long, value_delimiter = ',', default_values_t = CALLERS)]
         callers: Vec<usize>,
     },
     /// Appends from several processes
     Processes {
         /// How many processes append, one after the other
-        #[arg(long, value_delimiter = ',', default_values_t = [1, 8])]
+        #[arg(long, value_delimiter = ',', default_values_t = PROCESSES)]
         processes: Vec<usize>,
     },
     /// Appends that the operating system writes back when it likes
@@ -53,9 +54,31 @@ enum Verb {
     Replay,
     /// The last turns of one session
     Point,
+    /// `session push` of the program
+    Push,
+    /// How soon a follower has an event
+    Follow,
+    /// A store whose writer was killed
+    Open,
+    /// Transcripts of another program
+    Import,
+    /// Memory of the program
+    Memory,
+    /// The same work on stores of several sizes
+    Growth {
+        /// How many events the stores have, in rising order
+        #[arg(long, value_delimiter = ',', default_values_t = SIZES)]
+        sizes: Vec<usize>,
+    },
     #[command(hide = true)]
     ChildAppend { who: String, millis: u64, store: PathBuf },
+    #[command(hide = true)]
+    ChildFollow { who: String, store: PathBuf },
 }
+
+const CALLERS: [usize; 4] = [1, 16, 64, 256];
+const PROCESSES: [usize; 2] = [1, 8];
+const SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
 
 fn main() {
     let arguments = Arguments::parse();
@@ -65,21 +88,32 @@ fn main() {
         rounds: arguments.rounds,
         millis: arguments.millis,
     };
-    if matches!(arguments.verb, Verb::Make) {
-        println!("{}", stored::store(&plan.data, Shape::default(), plan.events).display());
-        return;
+    match &arguments.verb {
+        Verb::Make => println!("{}", plan.store().display()),
+        Verb::ChildAppend { who, millis, store } => processes::child(who, *millis, store),
+        Verb::ChildFollow { who, store } => follow::child(who, store),
+        verb => measure(verb, &plan),
     }
-    if let Verb::ChildAppend { who, millis, store } = &arguments.verb {
-        return processes::child(who, *millis, store);
-    }
-    std::fs::create_dir_all(&plan.data).ok();
-    println!("Machine: {}.\n", machine::describe(&plan.data));
-    let mut verdicts = Vec::new();
-    for section in of(&arguments.verb, &plan) {
-        show(&section, &mut verdicts);
-    }
-    println!("{}", targets(&verdicts));
 }
+
+fn measure(verb: &Verb, plan: &Plan) {
+    std::fs::create_dir_all(&plan.data).ok();
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    println!("Machine: {}.\n", machine::describe(&plan.data));
+    println!(
+        "Command: `cargo run --release -p annals-benches{RIVALS} --bin table -- {}`\n",
+        words.join(" ")
+    );
+    let mut verdicts = Vec::new();
+    for section in of(verb, plan) {
+        println!("{}", section.markdown());
+        verdicts.extend(section.verdicts);
+    }
+    println!("### Targets\n\n{}", targets(&verdicts));
+}
+
+/// How this program was built.
+const RIVALS: &str = if cfg!(feature = "rivals") { " --features rivals" } else { "" };
 
 type Sections<'a> = Box<dyn Iterator<Item = Section> + 'a>;
 
@@ -89,32 +123,46 @@ fn of<'a>(verb: &'a Verb, plan: &'a Plan) -> Sections<'a> {
         Box::new(std::iter::once_with(move || section(plan)))
     };
     match verb {
-        Verb::Make => Box::new(std::iter::empty()),
-        Verb::Append { callers } => {
-            Box::new(callers.iter().map(|&callers| append::synced(plan, callers)))
-        }
-        Verb::Processes { processes } => {
-            Box::new(processes.iter().map(|&processes| processes::section(plan, processes)))
-        }
-        Verb::ChildAppend { .. } => Box::new(std::iter::empty()),
+        Verb::All => all(plan),
+        Verb::Append { callers } => appends(plan, callers),
+        Verb::Processes { processes } => several(plan, processes),
         Verb::Buffered => one(append::buffered),
         Verb::Verify => one(verify::section),
         Verb::Replay => one(replay::section),
         Verb::Point => one(point::section),
-        Verb::All => Box::new(
-            [1, 16, 64, 256]
-                .into_iter()
-                .map(|callers| append::synced(plan, callers))
-                .chain([1, 8].into_iter().map(|processes| processes::section(plan, processes)))
-                .chain(one(append::buffered))
-                .chain(one(verify::section))
-                .chain(one(replay::section))
-                .chain(one(point::section)),
-        ),
+        Verb::Push => one(push::section),
+        Verb::Follow => one(follow::section),
+        Verb::Open => one(open::section),
+        Verb::Import => one(import::section),
+        Verb::Memory => one(memory::section),
+        Verb::Growth { sizes } => Box::new(growth::sections(plan, sizes)),
+        Verb::Make | Verb::ChildAppend { .. } | Verb::ChildFollow { .. } => {
+            Box::new(std::iter::empty())
+        }
     }
 }
 
-fn show(section: &Section, verdicts: &mut Vec<Verdict>) {
-    println!("{}", section.markdown());
-    verdicts.extend(section.verdicts.iter().cloned());
+fn all(plan: &Plan) -> Sections<'_> {
+    let ones: [fn(&Plan) -> Section; 9] = [
+        append::buffered,
+        verify::section,
+        replay::section,
+        point::section,
+        push::section,
+        open::section,
+        follow::section,
+        import::section,
+        memory::section,
+    ];
+    let ones = ones.into_iter().map(|section| section(plan));
+    let first = appends(plan, &CALLERS).chain(several(plan, &PROCESSES));
+    Box::new(first.chain(ones).chain(growth::sections(plan, &SIZES)))
+}
+
+fn appends<'a>(plan: &'a Plan, callers: &'a [usize]) -> Sections<'a> {
+    Box::new(callers.iter().map(|&callers| append::synced(plan, callers)))
+}
+
+fn several<'a>(plan: &'a Plan, processes: &'a [usize]) -> Sections<'a> {
+    Box::new(processes.iter().map(|&processes| processes::section(plan, processes)))
 }
