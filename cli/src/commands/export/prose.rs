@@ -52,8 +52,9 @@ struct Fence<'a> {
 }
 
 impl Fence<'_> {
+    /// A line with a bar may be the head of a table to some readers.
     fn opens(&self) -> bool {
-        self.mark == '~' || !self.rest.contains('`')
+        !self.rest.contains('|') && (self.mark == '~' || !self.rest.contains('`'))
     }
 
     fn closes(&self, mark: char, length: usize) -> bool {
@@ -74,7 +75,7 @@ fn plain_line(line: &str, out: &mut String) {
     let at = block_start(line);
     let (containers, rest) = line.split_at(at);
     out.push_str(containers);
-    if is_heading(rest) || is_rule(rest) {
+    if is_heading(rest) || is_rule(rest) || rest.starts_with("~~~") {
         out.push('\\');
     }
     inline(rest, out);
@@ -156,7 +157,7 @@ fn special(text: &str, out: &mut String) -> usize {
         let leads = |scheme: &&str| {
             target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
         };
-        out.push_str(if SCHEMES.iter().any(|scheme| leads(&scheme)) { "](" } else { "]\\(" });
+        out.push_str(if SCHEMES.iter().any(leads) { "](" } else { "]\\(" });
         return 2;
     }
     let definition = text.starts_with("]:");
@@ -265,6 +266,7 @@ mod tests {
         check("``` a`b\n<b>", "\\`\\`\\` a\\`b\n\\<b>");
         check("    ```\n<b>", "    \\`\\`\\`\n\\<b>");
         check("- ```\n  x\n  ```\n<b>", "- \\`\\`\\`\n  x\n```\n<b>\n```");
+        check("~~~ a | b\n<b>\n> ~~~", "\\~~~ a | b\n\\<b>\n> \\~~~");
         check("```\n```\u{a0}\n<b>\n```", "```\n```\u{a0}\n<b>\n```");
     }
 
