@@ -3,29 +3,36 @@
 #![expect(clippy::unwrap_used, reason = "a broken promise ends the run")]
 
 use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
 
+use annals_engine::Engine;
+use annals_engine::clock::SystemClock;
 use annals_engine::format::scan::{Piece, Scan};
 use annals_engine::format::slot::{self, Durable, Written};
 use annals_engine::format::{self, Payload, TRAILER};
 use annals_engine::id::{EventType, StreamName};
+use annals_engine::import::{MemoryTree, Options, discover_in, import as imports};
 use annals_engine::session::event::{Event, TurnHead};
 use annals_engine::session::key::{AgentId, SessionKey};
-use annals_engine::store::Record;
+use annals_engine::store::{Item, Read, Record};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 /// A target: bytes in, nothing out.
 pub type Target = fn(&[u8]);
 
 /// Every target by the name of its corpus.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("line", line),
     ("scan", scan),
     ("slot", slot),
     ("payload", payload),
     ("key", key),
     ("event", event),
+    ("import", import),
 ];
 
 /// A line that is accepted is exactly what the codec writes for it. Tried as it is, and once more with a trailer that
@@ -114,6 +121,45 @@ pub fn event(bytes: &[u8]) {
         let head = TurnHead::read(again.as_str()).unwrap();
         assert_eq!(head.role, turn.role);
     }
+}
+
+/// A file of any bytes, in the place of a transcript or of an index, is imported or refused; every event of a record
+/// names bytes of the file by their hash, and a second import adds nothing.
+pub fn import(bytes: &[u8]) {
+    let index = "o/agents/main/sessions/sessions.json";
+    let places = [
+        "p/s.jsonl",
+        "c/projects/-w/0a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f.jsonl",
+        "c/projects/-w/agent-0123abcd.jsonl",
+        "o/agents/main/sessions/s.jsonl",
+        index,
+    ];
+    let place = places[usize::from(Sha256::digest(bytes)[0]) % places.len()];
+    let mut tree = MemoryTree::new([(place, bytes)]);
+    if place == index {
+        tree.put("o/agents/main/sessions/s.jsonl", "{\"type\":\"session\",\"id\":\"s\"}\n");
+    }
+    let Ok(found) = discover_in(&tree, Path::new("")) else { return };
+    let engine = Engine::in_memory(Arc::new(SystemClock));
+    let take = || {
+        let options = Options::default();
+        imports(engine.store(), engine.clock(), &tree, &found, &options, &mut |_| {}).unwrap()
+    };
+    take();
+    for item in engine.store().read(Read::default()).unwrap() {
+        let Item::Record(record) = item.unwrap() else { panic!("a gap in memory") };
+        let data: Value = serde_json::from_str(record.data.as_str()).unwrap();
+        let source = &data["source"];
+        if source["file"].as_str().is_none_or(|file| !place.ends_with(file)) {
+            continue;
+        }
+        let number = |name: &str| usize::try_from(source[name].as_u64().unwrap()).unwrap();
+        let range = number("offset")..number("offset") + number("bytes");
+        let hash = Sha256::digest(&bytes[range]);
+        let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(source["sha256"], hash);
+    }
+    assert_eq!(take().totals().new, 0);
 }
 
 /// The bytes with their last 19 replaced by the trailer that belongs there.
