@@ -107,6 +107,25 @@ fn imports_once() {
     assert_eq!(home.run(&["import", "backup", "--strict"]).code, Some(6));
 }
 
+/// Goal: a broken index ends in the exit code of damage with its file, its place and the reason, and the rest of what was
+/// named is imported. Method: two state folders, of which the first has the beginning of an index.
+#[test]
+fn a_broken_index() {
+    let home = Home::new();
+    source(&home);
+    openclaw(&home.path().join("second"));
+    write(
+        home.path().join("backup").join(SESSIONS).join("sessions.json"),
+        "{\"agent:main:main\": ",
+    );
+    let ran = home.run(&["import", "backup", "second"]);
+    assert_eq!(ran.code, Some(6), "{ran:#?}");
+    for part in ["broken_index", "agents/main/sessions/sessions.json offset ", "EOF"] {
+        assert!(ran.stdout.contains(part), "{part}: {ran:#?}");
+    }
+    assert!(home.ok(&["sessions", "list", "--all"]).contains("agent:main:telegram:group:-100"));
+}
+
 /// Goal: a dry run says the same and writes nothing, also where there is no store yet. Method: dry run, import, dry
 /// run.
 #[test]

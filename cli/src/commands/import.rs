@@ -6,7 +6,8 @@ use std::sync::Arc;
 use annals_engine::Engine;
 use annals_engine::clock::SystemClock;
 use annals_engine::import::{
-    Counts, Discovery, DiskTree, Mode, Options, Report, SourceReport, SourceTree, discover, import,
+    Counts, DamageClass, Discovery, DiskTree, Mode, Options, Report, SourceReport, SourceTree,
+    discover, import,
 };
 use serde::Serialize;
 
@@ -42,7 +43,7 @@ pub(crate) struct Args {
     /// Look and report, and append nothing
     #[arg(long)]
     dry_run: bool,
-    /// Fail with exit code 6 when a source is damaged
+    /// Fail with exit code 6 when a source is damaged; sessions left alone for a broken index always do
     #[arg(long)]
     strict: bool,
 }
@@ -63,7 +64,9 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     } else {
         show(&report, &mut context.out)?;
     }
-    let damaged = args.strict && report.totals().damages > 0;
+    let left_alone =
+        report.sources.iter().any(|source| source.damage_count(DamageClass::BrokenIndex) > 0);
+    let damaged = left_alone || (args.strict && report.totals().damages > 0);
     Ok(if damaged { Exit::Damage } else { Exit::Ok })
 }
 

@@ -104,6 +104,10 @@ classes! {
     MissingHeader = "missing_header",
     /// A file without a byte.
     EmptyFile = "empty_file",
+    /// A time that is none, or that no program of this sort has seen: the record is taken without it.
+    ImpossibleTime = "impossible_time",
+    /// An index that cannot be read: nobody knows which keys the transcripts beside it have, so they are left alone.
+    BrokenIndex = "broken_index",
     /// The index names a session whose file is not there.
     MissingFile = "missing_file",
     /// The key is in use for other sessions: this one has a key of its own.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::claude;
 use super::openclaw::{self, State};
 use super::sniff::{self, Looks, Program};
-use super::tree::{DiskTree, Node, NodeKind, SourceTree};
+use super::tree::{DiskTree, LEADS_OUT, Node, NodeKind, SourceTree};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -107,7 +107,7 @@ pub fn discover_in(tree: &dyn SourceTree, path: &Path) -> Result<Discovery> {
     match node.kind {
         NodeKind::File => walk.named_file(&node)?,
         NodeKind::Folder => walk.folder(path, 0)?,
-        NodeKind::Other => {
+        NodeKind::Link | NodeKind::Other => {
             return Err(Error::invalid("this is neither a file nor a folder").path(path));
         }
     }
@@ -185,6 +185,7 @@ impl Walk<'_> {
                 NodeKind::File => self.file(&node)?,
                 NodeKind::Folder if depth < DEPTH_MAX => self.folder(&node.path, depth + 1)?,
                 NodeKind::Folder => self.refuse(&node.path, "the folder lies too deep".into()),
+                NodeKind::Link => self.refuse(&node.path, LEADS_OUT.to_owned()),
                 NodeKind::Other => {}
             }
         }

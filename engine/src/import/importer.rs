@@ -43,7 +43,7 @@ pub struct Options {
 /// nothing. An import that was interrupted is repeated: it goes on where it stopped.
 ///
 /// # Errors
-/// `Corrupt` when an index of sessions cannot be read; whatever reading the source and appending to the store meet. The
+/// Whatever reading the source and appending to the store meet. The
 /// error names the source, and the store's own place where that is what failed; what was appended before it stays.
 pub fn import(
     store: &dyn EventStore,

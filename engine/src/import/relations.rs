@@ -38,6 +38,8 @@ pub(crate) struct Relations {
     unresolved: Vec<Unresolved>,
     /// The runs of sub-agents that calls began, by the ids of the calls.
     tasks: HashMap<String, String>,
+    /// Where the first turns of sub-agents are in the log, by the keys of those.
+    task_seqs: HashMap<String, u64>,
 }
 
 /// What the result of a call says of the sub-agent that it began.
@@ -94,6 +96,7 @@ impl Relations {
             calls: HashMap::new(),
             unresolved: Vec::new(),
             tasks: HashMap::new(),
+            task_seqs: HashMap::new(),
         }
     }
 
@@ -184,6 +187,11 @@ impl Relations {
                 self.calls.insert(call.id.clone().into_owned(), waiting);
             }
         }
+    }
+
+    /// A sub-agent's first turn has this place in the log.
+    pub(crate) fn task_at(&mut self, child: &SessionKey, seq: u64) {
+        self.task_seqs.insert(child.to_string(), seq);
     }
 
     /// The part of a session that was current at a time.
@@ -401,9 +409,15 @@ impl Relations {
             if !told.announced {
                 events.extend(run.announced(&self.program, target));
             }
+            // Of several runs of one session each has a turn of its own, and only the first one's place is known.
+            let only = run
+                .target
+                .as_ref()
+                .filter(|target| self.by_target.get(*target).is_some_and(|ids| ids.len() == 1));
+            let turn_seq = only.and_then(|target| self.task_seqs.get(target)).copied();
             leftovers.push(Leftover {
                 requester: requester.map(|party| (party.key.clone(), events)),
-                life: run.life(&self.program, target, requester),
+                life: run.life(&self.program, target, requester, turn_seq),
                 run_id: run.id,
             });
         }

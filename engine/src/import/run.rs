@@ -193,6 +193,7 @@ impl Run {
         program: &str,
         target: &Party,
         requester: Option<&Party>,
+        turn_seq: Option<u64>,
     ) -> [RunEvent; 2] {
         let requested = Event::RunRequested(RunRequested {
             at: self.created,
@@ -211,7 +212,7 @@ impl Run {
             idempotency_key: None,
             model: self.model.clone(),
             thinking: self.thinking.clone(),
-            turn_seq: None,
+            turn_seq,
             preamble: None,
             imported: Some(true),
         });

@@ -223,6 +223,13 @@ impl Ongoing<'_, '_> {
         events.into_iter().try_for_each(|event| self.put_made(event, range.clone()))
     }
 
+    /// Asks for the place that a turn is going to have, if it is the task of a sub-agent.
+    pub(crate) fn want_place_of_task(&mut self, turn: &Turn, id: EventId) {
+        if self.plan.task.is_some() && turn.role == Role::User && turn.provenance.is_some() {
+            self.writer.want_place(id);
+        }
+    }
+
     /// Puts what a turn tells of runs.
     pub(crate) fn put_told(&mut self, told: Vec<RunEvent>) -> Result<()> {
         for event in told {

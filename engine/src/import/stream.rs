@@ -143,7 +143,11 @@ fn read_part(ongoing: &mut Ongoing<'_, '_>, files: &Files<'_>) -> Result<()> {
         let class = DamageClass::MissingFile;
         ongoing.flaw(&file, Flaw { class, offset: 0, bytes: 0, recovered: 0, detail })?;
     }
-    ongoing.flush()
+    ongoing.flush()?;
+    if let Some(seq) = ongoing.writer.place() {
+        ongoing.shared.relations.task_at(&ongoing.plan.key, seq.0);
+    }
+    Ok(())
 }
 
 fn read_file(

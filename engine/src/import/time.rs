@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 
+/// Milliseconds that can be meant: from 1973 on, before which they are rather seconds, to the last year of four digits.
+const MILLIS: std::ops::Range<i64> = 100_000_000_000..253_402_300_800_000;
+
 /// Reads an instant in the form of RFC 3339, with or without a fraction, in any zone. Fractions finer than a
 /// microsecond are cut off.
 pub(crate) fn parse_rfc3339(text: &str) -> Option<Timestamp> {
@@ -50,7 +53,7 @@ pub(crate) fn parse_stamp(stamp: &str) -> Option<Timestamp> {
 /// Reads milliseconds since the epoch as JSON spells them; `None` for what is no such number.
 pub(crate) fn parse_millis(number: &str) -> Option<Timestamp> {
     let whole = number.split_once('.').map_or(number, |(whole, _)| whole);
-    whole.parse().ok().filter(|millis| *millis > 0).map(Timestamp::from_millis)
+    whole.parse().ok().filter(|millis| MILLIS.contains(millis)).map(Timestamp::from_millis)
 }
 
 #[cfg(test)]
@@ -93,7 +96,9 @@ mod tests {
         assert_eq!(parse_stamp("1737420882"), None);
         assert_eq!(parse_millis("1774929600000"), at);
         assert_eq!(parse_millis("1774929600000.5"), at);
-        assert_eq!(parse_millis("-1"), None);
+        for number in ["-1", "1774929600", "9223372036854775807", "253402300800000"] {
+            assert_eq!(parse_millis(number), None, "{number}");
+        }
         assert_eq!(parse_millis("\"1\""), None);
     }
 }

@@ -60,6 +60,7 @@ impl Sink for Transcript<'_, '_, '_> {
             let (ordinal, sha256) = (self.story.records(), &source.sha256);
             identity.id = self.ongoing.id(ImportedRecord::Ordinal { ordinal, sha256 }, "");
         }
+        let impossible = entry.impossible_time().map(shortened);
         let made = if header {
             self.made_of_header(entry, source)
         } else {
@@ -74,11 +75,17 @@ impl Sink for Transcript<'_, '_, '_> {
             self.story.open(&identity);
             self.ongoing
                 .put_record(std::iter::once(made.event).chain(made.second), &identity.range)?;
+            if let Some(spelled) = impossible {
+                self.note(DamageClass::ImpossibleTime, &identity, spelled)?;
+            }
             return Ok(Verdict::Taken);
         }
         if known == Some(false) {
             let detail = "another record of the part has the same id";
             self.note(DamageClass::IdReused, &identity, detail.to_owned())?;
+        }
+        if let Some(spelled) = impossible {
+            self.note(DamageClass::ImpossibleTime, &identity, spelled)?;
         }
         if kind.is_none() {
             self.note(DamageClass::MissingField, &identity, "type is absent".to_owned())?;
@@ -227,6 +234,9 @@ impl Transcript<'_, '_, '_> {
         if let Some((class, detail)) = flaw {
             self.note(class, identity, detail)?;
         }
+        if let Some(turn) = turn.as_deref().filter(|_| !self.story.is_task_told()) {
+            self.ongoing.want_place_of_task(turn, identity.id);
+        }
         self.ongoing.put_record(events, &identity.range)?;
         let Some(turn) = turn else { return Ok(()) };
         let odd = self.story.turn(&turn, &calls, &identity.range);
@@ -257,6 +267,12 @@ impl Transcript<'_, '_, '_> {
         }
         Ok(())
     }
+}
+
+/// What is said of a time that is none.
+pub(crate) fn shortened(spelled: &str) -> String {
+    let short: String = spelled.chars().take(64).collect();
+    format!("the time {short} is none")
 }
 
 /// What is said of a record whose event cannot be stored: it is tried again mended, or it is lost.

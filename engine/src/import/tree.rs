@@ -12,10 +12,12 @@ use crate::clock::Timestamp;
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
-    /// A regular file, or a link to one.
+    /// A regular file, or a link to one that lies in the same folder or below.
     File,
     /// A folder.
     Folder,
+    /// A link to a file outside the folder that it lies in: it is not followed.
+    Link,
     /// A link to a folder, a device, a socket: nothing that is walked into or read.
     Other,
 }
@@ -92,6 +94,9 @@ impl SourceTree for DiskTree {
             if link && node.kind == NodeKind::Folder {
                 node.kind = NodeKind::Other;
             }
+            if link && node.kind == NodeKind::File && leads_out(folder, &node.path) {
+                (node.kind, node.bytes) = (NodeKind::Link, 0);
+            }
             nodes.push(node);
         }
         nodes.sort_by(|a, b| a.path.cmp(&b.path));
@@ -106,6 +111,17 @@ impl SourceTree for DiskTree {
         Ok(Box::new(fs::File::open(path)?))
     }
 }
+
+/// Whether a link in a folder leads to a file outside it; one that cannot be followed to its end does.
+fn leads_out(folder: &Path, link: &Path) -> bool {
+    match (folder.canonicalize(), link.canonicalize()) {
+        (Ok(folder), Ok(file)) => !file.starts_with(folder),
+        _ => true,
+    }
+}
+
+/// What is said of a link that is not followed.
+pub(crate) const LEADS_OUT: &str = "this is a link that leads out of its folder, and is not followed: name the file itself to import it";
 
 fn node(path: PathBuf, kind: NodeKind, meta: &fs::Metadata) -> Node {
     let bytes = if kind == NodeKind::File { meta.len() } else { 0 };
@@ -219,16 +235,28 @@ mod tests {
         assert_eq!(told[0], told[1]);
     }
 
-    /// Goal: a link to a folder is not walked into, so that a walk ends. Method: a folder that links to itself.
+    /// Goal: a link to a folder is not walked into, so that a walk ends, and one to a file outside is told apart. Method:
+    /// a folder that links to itself, to nothing, to a file of its own and to one elsewhere.
     #[test]
-    fn links_to_folders_are_not_folders() {
+    fn links() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(folder.path(), folder.path().join("self")).unwrap();
         std::os::unix::fs::symlink("nowhere", folder.path().join("gone")).unwrap();
+        let outside = tempfile::NamedTempFile::new().unwrap();
+        std::os::unix::fs::symlink(outside.path(), folder.path().join("out")).unwrap();
+        let file = folder.path().join("own");
+        #[expect(clippy::disallowed_methods, reason = "the test makes its own source")]
+        fs::write(&file, "x").unwrap();
+        std::os::unix::fs::symlink("own", folder.path().join("alias")).unwrap();
         let nodes = DiskTree.list(folder.path()).unwrap();
         assert_eq!(
             nodes.iter().map(|n| (n.name(), n.kind)).collect::<Vec<_>>(),
-            [("self", NodeKind::Other)]
+            [
+                ("alias", NodeKind::File),
+                ("out", NodeKind::Link),
+                ("own", NodeKind::File),
+                ("self", NodeKind::Other),
+            ]
         );
     }
 }

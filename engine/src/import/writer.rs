@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::LINE_MAX;
-use crate::id::{EventId, StreamName, Version};
+use crate::id::{EventId, Seq, StreamName, Version};
 use crate::session::event::{Event, IMPORT_STREAM, Import, Links, Members};
-use crate::store::{Append, Durability, EventStore, Expected, Item, NewEvent};
+use crate::store::{Append, Appended, Durability, EventStore, Expected, Item, NewEvent};
 
 /// What one event may add to its payload in a batch, in bytes: the head of its line, names in their longest spelling.
 const HEAD_BYTES_MAX: usize = 4_096;
@@ -66,7 +66,7 @@ impl<'s> Journal<'s> {
         self.say(&event, Durability::Synced)
     }
 
-    fn append(&mut self, append: &Append) -> Result<()> {
+    fn append(&mut self, append: &Append) -> Result<Appended> {
         if !self.begun {
             self.begun = true;
             self.say(&Event::ImportStarted(self.subject.clone()), Durability::Buffered)?;
@@ -77,17 +77,17 @@ impl<'s> Journal<'s> {
     fn say(&self, event: &Event, durability: Durability) -> Result<()> {
         let stream = StreamName::new(IMPORT_STREAM)?;
         let event = event.to_new(stream, EventId::new(self.clock.now()), Links::default())?;
-        self.retry(&Append::new(vec![event]).durability(durability))
+        self.retry(&Append::new(vec![event]).durability(durability)).map(drop)
     }
 
     /// Appends, and asks again as long as it is not known whether it went well.
-    fn retry(&self, append: &Append) -> Result<()> {
+    fn retry(&self, append: &Append) -> Result<Appended> {
         let mut tries = 0;
         loop {
             tries += 1;
             match self.store.append(append.clone()) {
                 Err(e) if *e.kind() == ErrorKind::Indeterminate && tries < TRIES_MAX => {}
-                answer => return answer.map(drop),
+                answer => return answer,
             }
         }
     }
@@ -110,6 +110,9 @@ pub(crate) struct StreamWriter {
     refused: Vec<Range<u64>>,
     /// How many events turned out to be in another stream.
     elsewhere: u64,
+    /// The event whose place in the log is wanted, and that place once it is known.
+    wanted: Option<EventId>,
+    found: Option<Seq>,
     /// Patches of the session that were made from files: how many from each, and what the last one set.
     patches: HashMap<String, (u64, String)>,
 }
@@ -131,6 +134,8 @@ impl StreamWriter {
             bytes: 0,
             refused: Vec::new(),
             elsewhere: 0,
+            wanted: None,
+            found: None,
             patches: HashMap::new(),
         };
         writer.catch_up(journal)?;
@@ -205,7 +210,8 @@ impl StreamWriter {
             let events = self.batch.iter().map(|pending| pending.event.clone()).collect();
             let append = self.expecting(Append::new(events).durability(Durability::Buffered));
             let error = match journal.append(&append) {
-                Ok(()) => {
+                Ok(appended) => {
+                    self.note_place(&appended);
                     self.head.0 += self.batch.len() as u64;
                     self.batch.clear();
                     return Ok(());
@@ -234,6 +240,24 @@ impl StreamWriter {
         std::mem::take(&mut self.elsewhere)
     }
 
+    /// Asks for the place that an event on its way is going to have.
+    pub(crate) const fn want_place(&mut self, id: EventId) {
+        self.wanted = Some(id);
+    }
+
+    /// The place of the event that was asked for last, if it was appended since.
+    pub(crate) const fn place(&self) -> Option<Seq> {
+        self.found
+    }
+
+    fn note_place(&mut self, appended: &Appended) {
+        let Some(wanted) = self.wanted else { return };
+        let at = self.batch.iter().position(|pending| pending.event.id == wanted);
+        if let Some(position) = at.and_then(|at| appended.positions.get(at)) {
+            (self.wanted, self.found) = (None, Some(position.seq));
+        }
+    }
+
     fn expecting(&self, append: Append) -> Append {
         let expected = match self.head {
             Version::ZERO => Expected::NoStream,
@@ -260,7 +284,7 @@ impl StreamWriter {
         for Pending { event, range } in std::mem::take(&mut self.batch) {
             let append = Append::new(vec![event]).durability(Durability::Buffered);
             match journal.append(&append) {
-                Ok(()) => {}
+                Ok(_) => {}
                 Err(e) if *e.kind() == ErrorKind::TooLarge => self.refused.push(range),
                 Err(e) if *e.kind() == ErrorKind::IdReused => self.elsewhere += 1,
                 Err(e) => return Err(e),

@@ -18,7 +18,7 @@ use crate::import::relations::Answer;
 use crate::import::session::{Ongoing, with_source};
 use crate::import::story::{Identity, Story, key};
 use crate::import::transcript::{
-    REST_BYTES_MAX, first_bytes, has_surrogates, no_object, refused, weight,
+    REST_BYTES_MAX, first_bytes, has_surrogates, no_object, refused, shortened, weight,
 };
 use crate::session::event::{Event, ImportedRecord, Members, Role, Source, Turn, import_id};
 use crate::store::NewEvent;
@@ -93,6 +93,7 @@ impl Sink for Transcript<'_, '_, '_> {
             identity.id = self.ongoing.id(ImportedRecord::Ordinal { ordinal, sha256 }, "");
         }
         let kind = row.fields.text("type");
+        let impossible = row.impossible_time().map(shortened);
         let made = match self.made(row, found.text, &identity, source) {
             Ok(made) => made,
             Err(e) if *e.kind() == ErrorKind::InvalidInput => return Ok(refused(found, &e)),
@@ -104,6 +105,9 @@ impl Sink for Transcript<'_, '_, '_> {
         if known == Some(false) {
             let detail = "another row of the session has the same id";
             self.note(DamageClass::IdReused, &identity, detail.to_owned())?;
+        }
+        if let Some(spelled) = impossible {
+            self.note(DamageClass::ImpossibleTime, &identity, spelled)?;
         }
         match &kind {
             None => self.note(DamageClass::MissingField, &identity, "type is absent".to_owned())?,
@@ -265,6 +269,9 @@ impl Transcript<'_, '_, '_> {
         }
         if let Some((class, detail)) = flaw {
             self.note(class, identity, detail)?;
+        }
+        if let Some(turn) = turns.first().filter(|_| !self.story.is_task_told()) {
+            self.ongoing.want_place_of_task(turn, identity.id);
         }
         self.ongoing.put_record(events, &identity.range)?;
         for turn in &turns {

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::import::discover::{Extent, Place, Refused, Source, Transcript, absent};
 use crate::import::sniff::{self, Looks, Program};
 use crate::import::time::parse_stamp;
-use crate::import::tree::{Node, NodeKind, SourceTree};
+use crate::import::tree::{LEADS_OUT, Node, NodeKind, SourceTree};
 use crate::session::key::AgentId;
 
 /// The name of the index in a folder of sessions.
@@ -190,9 +190,15 @@ fn sort_files(tree: &dyn SourceTree, agent: &AgentFolder, source: &mut Source) -
         .list(&agent.sessions)
         .or_else(|e| if absent(&e) { Ok(Vec::new()) } else { Err(e) })
         .map_err(|e| Error::io("the folder cannot be read", e).path(&agent.sessions))?;
-    for node in nodes.into_iter().filter(|node| node.kind == NodeKind::File) {
-        if node.name() == INDEX {
-            continue;
+    for node in nodes {
+        match node.kind {
+            NodeKind::File if node.name() != INDEX => {}
+            NodeKind::Link => {
+                let reason = LEADS_OUT.to_owned();
+                source.copies.push(Refused { path: node.path, reason });
+                continue;
+            }
+            _ => continue,
         }
         let Some((stem, state)) = read_name(node.name()) else {
             let reason = not_a_session(node.name());

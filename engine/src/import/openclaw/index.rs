@@ -3,12 +3,9 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
-
 use crate::clock::Timestamp;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::hex;
+use crate::error::Result;
+use crate::import::damage::{Damage, DamageClass};
 use crate::import::fields::{self, Fields};
 use crate::import::tree::SourceTree;
 use crate::session::event::{ChatType, Json, Members, Origin, Source};
@@ -44,31 +41,90 @@ pub(crate) struct Row {
     pub(crate) source: Source,
 }
 
-/// Reads an index.
-///
-/// # Errors
-/// `Corrupt` when it is none: without it nobody knows which keys the transcripts have, and importing them under others
-/// could not be taken back.
-pub(crate) fn read(tree: &dyn SourceTree, path: &Path) -> Result<Vec<Row>> {
-    let text = registry::whole(tree, path)?;
-    let fields = Fields::parse(&text).ok_or_else(|| {
-        Error::new(ErrorKind::Corrupt, "the index of the sessions cannot be read").path(path).hint(
-            "restore it, or take it out of the folder to import its sessions under their own ids",
-        )
-    })?;
-    let row = |(key, value): (&str, &RawValue)| {
-        let offset = value.get().as_ptr().addr().saturating_sub(text.as_ptr().addr());
-        row(key, value.get(), offset as u64)
-    };
-    Ok(fields.iter().filter_map(row).collect())
+/// An index as it was read.
+pub(crate) struct Index {
+    /// Its rows; `None` when it is no index: without it nobody knows which keys the transcripts have, and importing them
+    /// under others could not be taken back.
+    pub(crate) rows: Option<Vec<Row>>,
+    pub(crate) damages: Vec<Damage>,
 }
 
-fn row(key: &str, text: &str, offset: u64) -> Option<Row> {
-    let mut fields = Fields::parse(text)?;
-    let (bytes, sha256) = (text.len() as u64, hex(&Sha256::digest(text)));
+/// Reads an index. What of it is no row is damage.
+///
+/// # Errors
+/// Whatever reading the file meets.
+pub(crate) fn read(tree: &dyn SourceTree, path: &Path, name: &str) -> Result<Index> {
+    let file = registry::whole(tree, path)?;
+    let text = &file.text;
+    let damage = |class, offset: usize, bytes: usize, recovered, detail: String| Damage {
+        class,
+        file: name.to_owned(),
+        offset: offset as u64,
+        bytes: bytes as u64,
+        recovered,
+        detail,
+    };
+    let mut damages = Vec::from_iter(file.repaired(name));
+    let json = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let before = text.len() - json.len();
+    let fields: Fields<'_> = match serde_json::from_str(json) {
+        Ok(fields) => fields,
+        Err(e) => {
+            let offset = before + place(json, &e);
+            let detail = format!(
+                "{e}; its sessions are left alone: restore it, or take it out of the folder to import them under their own ids"
+            );
+            let bytes = text.len().saturating_sub(offset);
+            damages.push(damage(DamageClass::BrokenIndex, offset, bytes, 0, detail));
+            return Ok(Index { rows: None, damages });
+        }
+    };
+    if before > 0 {
+        let detail = "a byte order mark".to_owned();
+        damages.push(damage(DamageClass::ByteOrderMark, 0, before, 1, detail));
+    }
+    let mut rows = Vec::new();
+    for (key, value) in fields.iter() {
+        let spelled = value.get();
+        let offset = spelled.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+        let mended = registry::mended(spelled, offset, name);
+        let fields = mended.as_ref().and_then(|(text, _)| Fields::parse(text));
+        let read = fields.map(|fields| row(key, &file, spelled, offset, fields));
+        damages.extend(mended.iter().flat_map(|(_, damages)| damages.clone()));
+        match read {
+            Some(Some(row)) => rows.push(row),
+            Some(None) => {
+                let detail = format!("the entry of {key:?} names no session");
+                damages.push(damage(DamageClass::MissingField, offset, spelled.len(), 0, detail));
+            }
+            None => {
+                let detail = format!("the entry of {key:?} is no object");
+                damages.push(damage(DamageClass::WrongType, offset, spelled.len(), 0, detail));
+            }
+        }
+    }
+    Ok(Index { rows: Some(rows), damages })
+}
+
+/// Where a parser stopped, in bytes.
+fn place(json: &str, error: &serde_json::Error) -> usize {
+    let lines = json.split_inclusive('\n').take(error.line().saturating_sub(1));
+    let before: usize = lines.map(str::len).sum();
+    (before + error.column().saturating_sub(1)).min(json.len())
+}
+
+fn row(
+    key: &str,
+    file: &registry::Whole,
+    spelled: &str,
+    offset: usize,
+    mut fields: Fields<'_>,
+) -> Option<Row> {
+    let (bytes, sha256) = (spelled.len() as u64, file.sha256(offset, spelled.len()));
+    let offset = offset as u64;
     let session_id = fields.take_text("sessionId").filter(|id| !id.is_empty())?.into_owned();
     let updated = fields.get("updatedAt").and_then(fields::time);
-    let file = fields.take_text("sessionFile").map(Cow::into_owned);
+    let transcript = fields.take_text("sessionFile").map(Cow::into_owned);
     let family = fields.get("usageFamilySessionIds");
     let family = family.and_then(|ids| serde_json::from_str(ids.get()).ok()).unwrap_or_default();
     let address = |name: &str| fields.get(name).and_then(|value| registry::address(value.get()));
@@ -90,7 +146,7 @@ fn row(key: &str, text: &str, offset: u64) -> Option<Row> {
         key: key.to_owned(),
         session_id,
         updated,
-        file,
+        file: transcript,
         spawned_by,
         begun_beside,
         spawn_depth,

@@ -57,18 +57,21 @@ impl Planned {
 /// Plans the sessions of a state folder, parents before children.
 ///
 /// # Errors
-/// `Corrupt` when an index cannot be read; `InvalidInput` when an agent's folder has a name that no agent can have;
+/// `InvalidInput` when an agent's folder has a name that no agent can have;
 /// whatever reading meets.
 pub(crate) fn plan(tree: &dyn SourceTree, source: &Source) -> Result<Planned> {
     let mut planned = Planned::default();
     let Some(state) = &source.state else { return Ok(planned) };
     for folder in &state.agents {
-        let agent = Agent::read(tree, source, folder)?;
-        planned.sessions.extend(agent.sessions()?);
+        let agent = Agent::read(tree, source, folder, &mut planned.damages)?;
+        if let Some(agent) = agent {
+            planned.sessions.extend(agent.sessions()?);
+        }
     }
     if let Some(path) = &state.registry {
         let (runs, damages) = registry::read(tree, path, &name_from(&source.root, path))?;
-        (planned.runs, planned.damages) = (runs, damages);
+        planned.runs = runs;
+        planned.damages.extend(damages);
     }
     for path in &state.queue {
         match queue::read(tree, path, &name_from(&source.root, path))? {
@@ -92,9 +95,22 @@ struct Agent<'a> {
 }
 
 impl<'a> Agent<'a> {
-    fn read(tree: &dyn SourceTree, source: &'a Source, folder: &AgentFolder) -> Result<Self> {
+    /// Reads what is known of an agent's sessions; `None` when its index cannot be read.
+    fn read(
+        tree: &dyn SourceTree,
+        source: &'a Source,
+        folder: &AgentFolder,
+        damages: &mut Vec<Damage>,
+    ) -> Result<Option<Self>> {
         let id = AgentId::parse(&folder.agent).map_err(|e| e.path(&folder.sessions))?;
-        let rows = folder.index.as_deref().map(|path| index::read(tree, path)).transpose()?;
+        let index = folder.index.as_deref().map(|path| name_from(&source.root, path));
+        let mut rows = Vec::new();
+        if let (Some(path), Some(name)) = (&folder.index, &index) {
+            let read = index::read(tree, path, name)?;
+            damages.extend(read.damages);
+            let Some(read) = read.rows else { return Ok(None) };
+            rows = read;
+        }
         let mut transcripts = Vec::new();
         for transcript in &source.transcripts {
             let Some(place) = transcript.place.as_ref().filter(|p| p.agent == folder.agent) else {
@@ -103,9 +119,8 @@ impl<'a> Agent<'a> {
             let peek = peek(tree, &transcript.path)?;
             transcripts.push((transcript, place.stem.as_str(), place.state, peek));
         }
-        let index = folder.index.as_deref().map(|path| name_from(&source.root, path));
-        let (rows, index) = (rows.unwrap_or_default(), index.unwrap_or_default());
-        Ok(Self { id, rows, index, transcripts, root: &source.root })
+        let index = index.unwrap_or_default();
+        Ok(Some(Self { id, rows, index, transcripts, root: &source.root }))
     }
 
     fn sessions(&self) -> Result<Vec<SessionPlan>> {

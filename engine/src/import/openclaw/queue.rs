@@ -3,11 +3,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
-
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::format::hex;
 use crate::import::damage::{Damage, DamageClass};
 use crate::import::fields::{self, Fields};
 use crate::import::run::{IMPORTED, RunEvent};
@@ -35,18 +32,20 @@ pub(crate) fn read(
     path: &Path,
     name: &str,
 ) -> Result<std::result::Result<Waiting, Damage>> {
-    let text = registry::whole(tree, path)?;
-    Ok(waiting(&text, name).ok_or_else(|| Damage {
+    let file = registry::whole(tree, path)?;
+    let json = file.text.trim();
+    let mended = registry::mended(json, 0, name).map_or_else(String::new, |(text, _)| text);
+    Ok(waiting(&file, &mended, name).ok_or_else(|| Damage {
         class: DamageClass::WrongFormat,
         file: name.to_owned(),
         offset: 0,
-        bytes: text.len() as u64,
+        bytes: file.text.len() as u64,
         recovered: 0,
         detail: "this is no message that waits to be delivered".to_owned(),
     }))
 }
 
-fn waiting(text: &str, name: &str) -> Option<Waiting> {
+fn waiting(file: &registry::Whole, text: &str, name: &str) -> Option<Waiting> {
     let mut fields = Fields::parse(text)?;
     let target = registry::address(text)?;
     let id = fields.take_text("id")?.into_owned();
@@ -62,7 +61,7 @@ fn waiting(text: &str, name: &str) -> Option<Waiting> {
         fields.take_text(name);
     }
     let rest = Some(fields.members());
-    let (bytes, sha256) = (text.len() as u64, hex(&Sha256::digest(text)));
+    let (bytes, sha256) = (file.text.len() as u64, file.sha256(0, file.text.len()));
     let source = Source { file: name.to_owned(), offset: 0, bytes, sha256, rest };
     Some(Waiting { id, at, target, session, unsure, source })
 }

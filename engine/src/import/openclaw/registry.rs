@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::hex;
 use crate::import::damage::{Damage, DamageClass};
 use crate::import::fields::{self, Fields};
+use crate::import::mend;
 use crate::import::run::{AnnounceEnd, IMPORTED, Run, is_run_id};
 use crate::import::tree::SourceTree;
 use crate::session::event::{Cleanup, Origin, RunKind, RunStatus, Source, SpawnMode};
@@ -23,7 +24,8 @@ pub(crate) fn read(
     path: &Path,
     name: &str,
 ) -> Result<(Vec<Run>, Vec<Damage>)> {
-    let text = whole(tree, path)?;
+    let file = whole(tree, path)?;
+    let text = &file.text;
     let damage = |class, offset: usize, bytes: usize, detail: &str| Damage {
         class,
         file: name.to_owned(),
@@ -32,22 +34,26 @@ pub(crate) fn read(
         recovered: 0,
         detail: detail.to_owned(),
     };
-    let runs = Fields::parse(&text).and_then(|mut file| file.take_fields("runs"));
+    let runs = Fields::parse(text).and_then(|mut file| file.take_fields("runs"));
     let Some(runs) = runs else {
         let detail = "this is no registry of runs";
         return Ok((Vec::new(), vec![damage(DamageClass::WrongFormat, 0, text.len(), detail)]));
     };
-    let (mut found, mut damages) = (Vec::new(), Vec::new());
+    let (mut found, mut damages) = (Vec::new(), Vec::from_iter(file.repaired(name)));
     for (id, value) in runs.iter() {
         let spelled = value.get();
         let offset = spelled.as_ptr().addr().saturating_sub(text.as_ptr().addr());
-        match Fields::parse(spelled).map(|fields| run(id, fields)) {
+        let mended = mended(spelled, offset, name);
+        let fields = mended.as_ref().and_then(|(text, _)| Fields::parse(text));
+        let read = fields.map(|fields| run(id, fields));
+        damages.extend(mended.iter().flat_map(|(_, damages)| damages.clone()));
+        match read {
             Some(Some(mut run)) => {
                 if let Some(source) = &mut run.source {
                     source.file = name.to_owned();
                     source.offset = offset as u64;
                     source.bytes = spelled.len() as u64;
-                    source.sha256 = hex(&Sha256::digest(spelled));
+                    source.sha256 = file.sha256(offset, spelled.len());
                 }
                 found.push(run);
             }
@@ -65,11 +71,86 @@ pub(crate) fn read(
     Ok((found, damages))
 }
 
-/// The text of a small file; what is no UTF-8 in it becomes U+FFFD.
+/// A small file that was read whole.
+pub(super) struct Whole {
+    /// Its text, byte by byte where it was: each byte that is no UTF-8 is a question mark.
+    pub(super) text: String,
+    /// Its bytes, where they are not those of the text.
+    bytes: Option<Vec<u8>>,
+}
+
+impl Whole {
+    fn new(bytes: Vec<u8>) -> Self {
+        let bytes = match String::from_utf8(bytes) {
+            Ok(text) => return Self { text, bytes: None },
+            Err(e) => e.into_bytes(),
+        };
+        let mut text = String::with_capacity(bytes.len());
+        for chunk in bytes.utf8_chunks() {
+            text.push_str(chunk.valid());
+            text.extend(chunk.invalid().iter().map(|_| '?'));
+        }
+        Self { text, bytes: Some(bytes) }
+    }
+
+    /// SHA-256 of a range of the file, in lower-case hexadecimal.
+    pub(super) fn sha256(&self, offset: usize, len: usize) -> String {
+        let bytes = self.bytes.as_deref().unwrap_or(self.text.as_bytes());
+        hex(&Sha256::digest(bytes.get(offset..offset + len).unwrap_or_default()))
+    }
+
+    /// What there is to say of bytes that are no UTF-8, over the range from the first to the last.
+    pub(super) fn repaired(&self, name: &str) -> Option<Damage> {
+        let bytes = self.bytes.as_deref()?;
+        let (mut at, mut first, mut last) = (0, None, 0);
+        for chunk in bytes.utf8_chunks() {
+            at += chunk.valid().len();
+            if !chunk.invalid().is_empty() {
+                first = first.or(Some(at));
+                at += chunk.invalid().len();
+                last = at;
+            }
+        }
+        let first = first?;
+        Some(Damage {
+            class: DamageClass::InvalidUtf8,
+            file: name.to_owned(),
+            offset: first as u64,
+            bytes: (last - first) as u64,
+            recovered: 1,
+            detail: "bytes that are no text, read as question marks".to_owned(),
+        })
+    }
+}
+
+/// A value of such a file as every reader takes it, and what had to be changed in it for that. `offset` is where it
+/// stands in the file.
+pub(super) fn mended(spelled: &str, offset: usize, name: &str) -> Option<(String, Vec<Damage>)> {
+    let value = mend::scan(spelled.as_bytes(), 0).ok()?;
+    let mut damages: Vec<Damage> = Vec::new();
+    for mend in &value.mends {
+        let at = (offset + mend.at) as u64;
+        let len = mend.len as u64;
+        match damages.iter_mut().find(|damage| damage.class == mend.class) {
+            Some(damage) => damage.bytes = at + len - damage.offset,
+            None => damages.push(Damage {
+                class: mend.class,
+                file: name.to_owned(),
+                offset: at,
+                bytes: len,
+                recovered: 1,
+                detail: String::new(),
+            }),
+        }
+    }
+    Some((value.text, damages))
+}
+
+/// Reads a small file.
 ///
 /// # Errors
 /// `TooLarge` beyond [`FILE_BYTES_MAX`]; whatever reading meets.
-pub(super) fn whole(tree: &dyn SourceTree, path: &Path) -> Result<String> {
+pub(super) fn whole(tree: &dyn SourceTree, path: &Path) -> Result<Whole> {
     use std::io::Read;
     let failed = |e| Error::io("the file cannot be read", e).path(path);
     let mut bytes = Vec::new();
@@ -82,8 +163,7 @@ pub(super) fn whole(tree: &dyn SourceTree, path: &Path) -> Result<String> {
         let message = format!("the file has more than {FILE_BYTES_MAX} bytes");
         return Err(Error::new(crate::error::ErrorKind::TooLarge, message).path(path));
     }
-    Ok(String::from_utf8(bytes)
-        .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+    Ok(Whole::new(bytes))
 }
 
 fn run(id: &str, mut fields: Fields<'_>) -> Option<Run> {

@@ -72,6 +72,16 @@ impl<'a> Entry<'a> {
         known && (self.fields.has("timestamp") || self.fields.has("parentId"))
     }
 
+    /// A time of it that is none, as it is spelled.
+    pub(crate) fn impossible_time(&self) -> Option<&'a str> {
+        let own = self.fields.get("timestamp");
+        let inside = self.message.as_ref().and_then(|message| message.get("timestamp"));
+        let told = [own, inside].into_iter().flatten();
+        told.map(|value| (value, value.get()))
+            .find(|(value, spelled)| *spelled != "null" && time(value).is_none())
+            .map(|(_, spelled)| spelled)
+    }
+
     /// When it was written, as it says itself.
     pub(crate) fn at(&self) -> Option<Timestamp> {
         let own = self.fields.get("timestamp").and_then(time);

@@ -283,6 +283,9 @@ impl<'a> Drafting<'a, '_> {
             self.calls = calls(blocks);
             turn.calls = self.calls.iter().map(|call| call.id.clone().into_owned()).collect();
         }
+        if turn.calls.is_empty() {
+            turn.silent = turn.content.as_ref().and_then(silent_token);
+        }
         turn.model = message.take_text("model").map(Cow::into_owned);
         if self.context.usage == Usage::Own {
             let mut usage = message.take_fields("usage");
@@ -317,6 +320,28 @@ impl<'a> Drafting<'a, '_> {
         message.take_text("output");
         Ok(self.turn(Role::User, self.context.door, content))
     }
+}
+
+/// The silent token that a reply consists of: nothing else but white space, in any case.
+fn silent_token(content: &Json) -> Option<String> {
+    const TOKENS: [&str; 4] = ["[SILENT]", "SILENT", "NO_REPLY", "NO REPLY"];
+    /// A reply of a token alone is no longer than this as it is spelled, thoughts and signatures before it included.
+    const BYTES_MAX: usize = 64 << 10;
+    /// How far from the end of the content the token stands at most, in bytes.
+    const TAIL: usize = 4 << 10;
+    let spelled = content.as_str().as_bytes();
+    let tail = spelled.get(spelled.len().saturating_sub(TAIL)..).unwrap_or_default();
+    let holds = |word: &[u8]| {
+        let letters = word.first().copied().unwrap_or_default();
+        memchr::memchr2_iter(letters, letters.to_ascii_uppercase(), tail)
+            .any(|at| tail.get(at..at + word.len()).is_some_and(|w| w.eq_ignore_ascii_case(word)))
+    };
+    if spelled.len() > BYTES_MAX || !(holds(b"silent") || holds(b"reply")) {
+        return None;
+    }
+    let text = content.plain_text();
+    let text = text.trim();
+    TOKENS.iter().any(|token| token.eq_ignore_ascii_case(text)).then(|| text.to_owned())
 }
 
 pub(crate) fn absent(present: bool, name: &str, what: &str) -> Flaw {

@@ -174,6 +174,14 @@ fn a_session_that_grows() {
     }
 }
 
+/// The run of a sub-agent names its first turn.
+fn run_names_task(records: &[Record], key: &str) {
+    let task = records.iter().find(|r| r.stream.as_str() == key && r.kind.as_str() == "turn");
+    let requested = records.iter().find(|r| r.kind.as_str() == "run.requested").unwrap();
+    let seq = format!("\"turnSeq\":{}", task.unwrap().seq.0);
+    assert!(requested.data.as_str().contains(&seq), "{requested:?}");
+}
+
 /// Goal: a sub-agent is a child of the session that spawned it, in each of the places where its rows may stand, with one
 /// run that has its end. Method: the same story told by each layout.
 #[test]
@@ -242,6 +250,7 @@ fn sub_agents() {
             [format!("requested {key} of {main}"), "finished ok completed".to_owned()]
         );
         assert_eq!(view(&world, &key).parent_key, Some(main));
+        run_names_task(&world.records(), &key);
         assert_eq!(world.import(&tree, "c").totals().new, 0);
     }
 }

@@ -163,7 +163,7 @@ fn every_file_of_a_folder() {
 /// last. Method: an index with `main`, `agent:main:main` and a spelling in capitals.
 #[test]
 fn aliases_are_joined() {
-    let index = r#"{"main":{"sessionId":"a","updatedAt":3000},"agent:main:main":{"sessionId":"b","updatedAt":1000},"AGENT:main:MAIN":{"sessionId":"c","updatedAt":2000}}"#;
+    let index = r#"{"main":{"sessionId":"a","updatedAt":1775001663000},"agent:main:main":{"sessionId":"b","updatedAt":1775001661000},"AGENT:main:MAIN":{"sessionId":"c","updatedAt":1775001662000}}"#;
     let files = ["a", "b", "c"].map(|id| (format!("{id}.jsonl"), one(id, "09:00:00", id)));
     let files: Vec<(&str, String)> = files.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
     let world = World::new();

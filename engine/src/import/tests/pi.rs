@@ -56,6 +56,54 @@ fn messages() {
     );
 }
 
+/// Goal: a reply that keeps silent says so, and one that only speaks of it does not. Method: replies of each sort.
+#[test]
+fn silent_replies() {
+    for (content, silent) in [
+        (r#""NO_REPLY""#, Some("NO_REPLY")),
+        (
+            r#"[{"type":"thinking","thinking":"hm"},{"type":"text","text":" [silent]\n"}]"#,
+            Some("[silent]"),
+        ),
+        (r#""I will send NO_REPLY""#, None),
+        (
+            r#"[{"type":"text","text":"NO_REPLY"},{"type":"toolCall","id":"c","name":"read","arguments":{}}]"#,
+            None,
+        ),
+    ] {
+        let line = format!(
+            r#"{{"type":"message","id":"m","timestamp":"2026-03-01T09:00:01Z","message":{{"role":"assistant","content":{content}}}}}"#
+        );
+        let world = World::new();
+        world.import(&MemoryTree::new([("p/s.jsonl", session("s", &[&line]))]), "p");
+        let data: Value = serde_json::from_str(world.records()[2].data.as_str()).unwrap();
+        assert_eq!(data["silent"].as_str(), silent, "{content}");
+    }
+}
+
+/// Goal: a time that is none is told, and the record is taken without it. Method: months and days that there are not, a
+/// time in seconds, one beyond all, and `null`, which says nothing.
+#[test]
+fn impossible_times() {
+    for (time, told) in [
+        (r#""2026-13-01T09:00:00Z""#, true),
+        (r#""2026-02-30T09:00:00Z""#, true),
+        ("1772355601", true),
+        ("99999999999999999", true),
+        ("null", false),
+        ("1772355601000", false),
+    ] {
+        let line = format!(
+            r#"{{"type":"message","id":"m","timestamp":{time},"message":{{"role":"user","content":"x"}}}}"#
+        );
+        let world = World::new();
+        let tree = MemoryTree::new([("p/s.jsonl", session("s", &[&line]))]);
+        let report = world.import(&tree, "p");
+        let count = report.sources[0].damage_count(DamageClass::ImpossibleTime);
+        assert_eq!((count, report.totals().turns), (u64::from(told), 1), "{time}");
+    }
+}
+
 /// Goal: what comes from elsewhere says where from. Method: a user's message with each kind of provenance.
 #[test]
 fn provenance() {

@@ -5,20 +5,62 @@ use std::path::PathBuf;
 use super::*;
 use crate::error::ErrorKind;
 
-/// Goal: an index that cannot be read stops the import before anything is done, and a later one succeeds. Method: an
-/// index of garbage, then a whole one.
+/// Goal: an index that cannot be read is told with its file and the place, its sessions are left alone, those of other
+/// agents are imported, and a later import with a whole index brings the rest. Method: an index that breaks off beside
+/// another agent's, then a whole one; then one with a byte order mark and with entries that are none.
 #[test]
-fn a_broken_index_stops() {
+fn a_broken_index() {
     let world = World::new();
-    let file = ("a.jsonl", one("a", "09:00:00", "x"));
-    let error =
-        world.try_import(&state("\u{1}garbage", std::slice::from_ref(&file)), "o").unwrap_err();
-    assert_eq!(*error.kind(), ErrorKind::Corrupt);
-    assert!(error.to_string().contains("o/agents/main/sessions/sessions.json"), "{error}");
-    assert!(error.hint_text().is_some() || std::error::Error::source(&error).is_some());
-    assert_eq!(world.len(), 0);
-    let report = world.import(&state(r#"{"agent:main:main":{"sessionId":"a"}}"#, &[file]), "o");
+    let files = || {
+        [
+            ("a.jsonl", one("a", "09:00:00", "x")),
+            ("agents/ops/sessions/b.jsonl", one("b", "09:00:00", "y")),
+        ]
+    };
+    let name = format!("{MAIN}/sessions.json");
+    let report = world.import(&state("{\n \"agent:main:main\": oh", &files()), "o");
+    assert_eq!(damages(&report), [format!("broken_index {name} 22+2/0")]);
+    assert!(report.sources[0].damages[0].detail.contains("restore it"), "{report:?}");
     assert_eq!(report.totals().sessions, 1);
+    assert_eq!(world.stream("openclaw:b").len(), 2);
+    let whole = r#"{"agent:main:main":{"sessionId":"a"}}"#;
+    assert_eq!(world.import(&state(whole, &files()), "o").totals().sessions, 2);
+    assert_eq!(world.stream("agent:main:main").len(), 2);
+    let odd = "\u{feff}{\"agent:main:main\":{\"sessionId\":\"a\"},\"agent:main:x\":[],\"agent:main:y\":{}}";
+    let report = world.import(&state(odd, &files()), "o");
+    assert_eq!(
+        damages(&report),
+        [
+            format!("byte_order_mark {name} 0+3/1"),
+            format!("wrong_type {name} 55+2/0"),
+            format!("missing_field {name} 73+2/0"),
+        ]
+    );
+}
+
+/// Goal: a transcript that is a link out of the folder is told and not read; one inside is. Method: both, in a state
+/// folder and in a folder of sessions.
+#[test]
+fn links_out_of_the_folder() {
+    let home = tempfile::tempdir().unwrap();
+    let outside = home.path().join("outside.jsonl");
+    let write = |path: &Path, text: &str| {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "the test makes its own source")]
+        std::fs::write(path, text).unwrap();
+    };
+    write(&outside, &one("secret", "09:00:00", "x"));
+    for (folder, refused) in [("state/agents/main/sessions", 0), ("pi/w", 1)] {
+        let folder = home.path().join(folder);
+        write(&folder.join("a.jsonl"), &one("a", "09:00:00", "x"));
+        std::os::unix::fs::symlink(&outside, folder.join("b.jsonl")).unwrap();
+        let root = folder.parent().unwrap().to_str().unwrap();
+        let report = World::new().import(&DiskTree, root);
+        assert_eq!((report.totals().sessions, report.refused.len()), (1, refused), "{report:?}");
+        let told = report.sources[0].copies.iter().chain(&report.refused);
+        let told: Vec<_> = told.filter(|skipped| skipped.path.ends_with("b.jsonl")).collect();
+        assert!(told.len() == 1 && told[0].reason.contains("leads out"), "{report:?}");
+    }
 }
 
 /// Goal: sessions in SQLite are refused with the number of the schema, whatever files lie beside them, and a database
