@@ -238,7 +238,7 @@ mod tests {
     fn turns_are_of_the_domain() {
         let events: Vec<_> = Events::new(Shape::default()).take(5_000).collect();
         let turns: Vec<_> = events.iter().filter(|event| event.kind.as_str() == "turn").collect();
-        assert!(turns.iter().all(|turn| TurnHead::read(&turn.data).is_some()));
+        assert!(turns.iter().all(|turn| TurnHead::read(turn.data.as_str()).is_some()));
         for part in [r"\n", r#"\""#, "fn ", "größer", "世界", "🎛"] {
             let with = turns.iter().filter(|turn| turn.data.as_str().contains(part)).count();
             assert!(with > turns.len() / 50, "{part} stands in {with} turns");

@@ -16,8 +16,6 @@ use annals_engine::import::{MemoryTree, Options, discover_in, import as imports}
 use annals_engine::session::event::{Event, TurnHead};
 use annals_engine::session::key::{AgentId, SessionKey};
 use annals_engine::store::{Item, Read, Record};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -73,7 +71,7 @@ pub fn slot(bytes: &[u8]) {
     read_slot::<Durable>(bytes);
 }
 
-fn read_slot<T: Serialize + DeserializeOwned + PartialEq + Debug>(bytes: &[u8]) {
+fn read_slot<T: slot::Value + PartialEq + Debug>(bytes: &[u8]) {
     for bytes in [bytes, &block(bytes)] {
         if let Some((generation, value)) = slot::decode::<T>(bytes) {
             assert_eq!(slot::decode(&slot::encode(generation, &value)), Some((generation, value)));

@@ -19,10 +19,9 @@ pub fn crc32(bytes: &[u8]) -> Crc {
 #[must_use]
 pub fn trailer(crc: Crc) -> [u8; TRAILER] {
     let mut out = [0; TRAILER];
-    let parts = OPEN.iter().chain(&hex(crc)).chain(CLOSE).copied().collect::<Vec<_>>();
-    for (to, from) in out.iter_mut().zip(parts) {
-        *to = from;
-    }
+    let digits = hex(crc);
+    let parts = OPEN.iter().chain(&digits).chain(CLOSE).copied();
+    out.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
     out
 }
 

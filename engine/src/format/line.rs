@@ -183,7 +183,7 @@ pub fn too_large(bytes: usize) -> Error {
     )
 }
 
-fn push_number(out: &mut Vec<u8>, mut value: u64) {
+pub(super) fn push_number(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0_u8; 20];
     let mut at = digits.len();
     loop {
@@ -215,6 +215,17 @@ fn read_uuid(text: &[u8; 36]) -> Option<Uuid> {
     let wide = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
     let hyphens = [*h1, *h2, *h3, *h4] == *b"----";
     hyphens.then(|| Uuid::from_u64_pair(wide(high, middle), wide(lower, lowest)))
+}
+
+/// Takes decimal digits without a leading zero from the front.
+pub(super) fn take_number(rest: &mut &[u8]) -> Option<u64> {
+    let count = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+    let (digits, behind) = rest.split_at_checked(count)?;
+    if digits.is_empty() || (digits.len() > 1 && digits.first() == Some(&b'0')) {
+        return None;
+    }
+    *rest = behind;
+    digits.iter().try_fold(0_u64, |sum, b| sum.checked_mul(10)?.checked_add(u64::from(b - b'0')))
 }
 
 /// What is left of a line's head. Every method takes what it names from the front, or gives `None`.
@@ -256,16 +267,8 @@ impl<'a> Head<'a> {
         Some(taken)
     }
 
-    /// Decimal digits without a leading zero.
     fn number(&mut self) -> Option<u64> {
-        let count = self.0.iter().take_while(|b| b.is_ascii_digit()).count();
-        let digits = self.take(count)?;
-        if digits.is_empty() || (digits.len() > 1 && digits.first() == Some(&b'0')) {
-            return None;
-        }
-        digits
-            .iter()
-            .try_fold(0_u64, |sum, b| sum.checked_mul(10)?.checked_add(u64::from(b - b'0')))
+        take_number(&mut self.0)
     }
 
     fn time(&mut self) -> Option<Timestamp> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{BLOB_DIR, BlobRef, Line, Payload, blob_path};
 use crate::storage::{Access, Storage, read_full, write_full};
-use crate::store::blob::{carry, is_content};
+use crate::store::blob::{carry, is_big, is_content};
 use crate::store::{Append, BLOB_MAX, Damage, DamageClass, Durability, Record, Touched, admit};
 
 use super::Writer;
@@ -20,18 +20,20 @@ impl Writer {
     /// `InvalidInput` and `TooLarge` for what cannot be appended, and what the disk says.
     pub(super) fn carry(&self, append: Append) -> Result<(Batch, Durability)> {
         admit::check_form(&append)?;
-        let mut events = Vec::with_capacity(append.events.len());
-        for event in append.events {
-            let (carried, content) = carry(event)?;
+        let Append { mut events, expectations, durability } = append;
+        let mut blobs = Vec::new();
+        for (at, event) in events.iter_mut().enumerate().filter(|(_, event)| is_big(event)) {
+            let (carried, content) = carry(event.clone())?;
             if let (Some(blob), Some(content)) = (&carried.blob, content) {
                 keep(&*self.storage, blob, content.as_bytes()).map_err(|e| {
                     let path = self.storage.display(&path_of(blob));
                     Error::io("cannot keep the content of an event", e).path(path)
                 })?;
             }
-            events.push(carried);
+            *event = carried.event;
+            blobs.extend(carried.blob.map(|blob| (at, blob)));
         }
-        Ok((Batch { events, expectations: append.expectations }, append.durability))
+        Ok((Batch { events, blobs, expectations }, durability))
     }
 }
 

@@ -3,16 +3,16 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{self, Fields, LINE_MAX, Payload, control};
-use crate::id::{EventId, Seq, Version};
+use crate::format::{self, BlobRef, Fields, LINE_MAX, Payload, control};
+use crate::id::{EventId, Seq, StreamName, Version};
 use crate::storage::Storage;
-use crate::store::blob::Carried;
 use crate::store::{Append, Appended, Expectation, Expected, NewEvent, Position, Record, admit};
 
 use super::tail::{End, Tail};
@@ -30,15 +30,29 @@ pub(super) struct Draft<'t> {
     durable: Seq,
     /// The bytes.
     pub(super) bytes: Vec<u8>,
-    versions: HashMap<String, Version>,
-    events: HashMap<EventId, (Position, Carried)>,
+    versions: HashMap<StreamName, Version>,
+    /// Where the line of each id is in `bytes`.
+    events: HashMap<EventId, (Position, Range<usize>)>,
 }
 
 /// An append whose big contents are kept apart already.
 #[derive(Clone, Debug)]
 pub(super) struct Batch {
-    pub(super) events: Vec<Carried>,
+    /// The events, without those contents.
+    pub(super) events: Vec<NewEvent>,
+    /// Where the contents lie, by the number of the event.
+    pub(super) blobs: Vec<(usize, BlobRef)>,
     pub(super) expectations: Vec<Expectation>,
+}
+
+impl Batch {
+    /// Each event, with the place of its content when that lies apart.
+    fn carried(&self) -> impl Iterator<Item = (&NewEvent, Option<BlobRef>)> {
+        self.events.iter().enumerate().map(|(at, event)| {
+            let found = self.blobs.iter().find(|(number, _)| *number == at);
+            (event, found.map(|(_, blob)| *blob))
+        })
+    }
 }
 
 /// What became of one append.
@@ -52,13 +66,19 @@ pub(super) struct Planned {
 
 impl<'t> Draft<'t> {
     pub(super) fn new(tail: &'t Tail, durable: Seq) -> Self {
+        Self::in_buffer(tail, durable, Vec::new())
+    }
+
+    /// A draft in a buffer that was used before.
+    pub(super) fn in_buffer(tail: &'t Tail, durable: Seq, mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
         Self {
             tail,
             end: tail.end,
             durable,
-            bytes: Vec::new(),
-            versions: HashMap::new(),
-            events: HashMap::new(),
+            bytes,
+            versions: HashMap::default(),
+            events: HashMap::default(),
         }
     }
 
@@ -76,13 +96,14 @@ impl<'t> Draft<'t> {
             return Ok(known);
         }
         self.check_expectations(append)?;
-        append.events.iter().try_for_each(|carried| admit::check_age(&carried.event, now))?;
+        append.events.iter().try_for_each(|event| admit::check_age(event, now))?;
         let (bytes, end) = (self.bytes.len(), self.end);
-        let log = self.version(control::STREAM)?;
+        let log = self.versions.get_key_value(control::STREAM).map(|(name, v)| (name.clone(), *v));
         self.encode(append, now).inspect_err(|_| {
             self.bytes.truncate(bytes);
             self.end = end;
-            self.versions.insert(control::STREAM.to_owned(), log);
+            self.versions.remove(control::STREAM);
+            self.versions.extend(log);
         })
     }
 
@@ -94,16 +115,16 @@ impl<'t> Draft<'t> {
     ) -> Result<Option<Planned>> {
         let mut positions = Vec::new();
         let mut end = self.end;
-        for carried in &append.events {
-            let id = carried.event.id;
-            if let Some((position, staged)) = self.events.get(&id) {
-                check_same(carried, staged, position.seq)?;
+        for (event, blob) in append.carried() {
+            let id = event.id;
+            if let Some((position, line)) = self.events.get(&id) {
+                check_same(event, blob, &self.staged(line.clone())?)?;
                 positions.push(position.clone());
                 end = self.end;
             } else if let Some(seq) = self.tail.position(id)? {
                 let (record, at) = self.tail.read(storage, seq)?;
+                check_same(event, blob, &record)?;
                 positions.push(Position { id, seq, version: record.version });
-                check_same(carried, &carried_by(record), seq)?;
                 end = at;
             }
         }
@@ -122,6 +143,13 @@ impl<'t> Draft<'t> {
             .hint("append the new events with ids of their own"));
         }
         Ok(Some(Planned { appended: Appended { positions, repeated: true }, end }))
+    }
+
+    /// The event of a line that is about to be written.
+    fn staged(&self, line: Range<usize>) -> Result<Record> {
+        let line = self.bytes.get(line).and_then(|line| format::decode(line).ok());
+        let line = line.ok_or_else(|| Error::new(ErrorKind::Unavailable, "a line was misspelled"));
+        Record::from_line(&line?)
     }
 
     fn check_expectations(&self, append: &Batch) -> Result<()> {
@@ -148,8 +176,8 @@ impl<'t> Draft<'t> {
         let count = u32::try_from(append.events.len()).unwrap_or(u32::MAX);
         let mut versions: HashMap<&str, Version> = HashMap::new();
         let mut positions = Vec::with_capacity(append.events.len());
-        for (index, carried) in (1..).zip(&append.events) {
-            let event = &carried.event;
+        let mut lines = Vec::with_capacity(append.events.len());
+        for (index, (event, blob)) in (1..).zip(append.carried()) {
             let stream = event.stream.as_str();
             let last = match versions.get(stream) {
                 Some(last) => *last,
@@ -168,11 +196,15 @@ impl<'t> Draft<'t> {
                 batch: (count > 1).then_some((index, count)),
                 cause: event.cause,
                 flow: event.flow,
-                blob: carried.blob,
+                blob,
                 data: event.data.as_str(),
             };
+            let start = self.bytes.len();
             self.push(&fields)?;
-            versions.insert(stream, version);
+            lines.push(start..self.bytes.len());
+            if count > 1 {
+                versions.insert(stream, version);
+            }
             positions.push(Position { id: event.id, seq: fields.seq, version });
         }
         let bytes = self.bytes.len() - begin;
@@ -183,9 +215,9 @@ impl<'t> Draft<'t> {
             )
             .hint("append it in several batches"));
         }
-        self.versions.extend(versions.into_iter().map(|(stream, v)| (stream.to_owned(), v)));
-        for (position, carried) in positions.iter().zip(&append.events) {
-            self.events.insert(position.id, (position.clone(), carried.clone()));
+        for ((position, event), line) in positions.iter().zip(&append.events).zip(lines) {
+            self.versions.insert(event.stream.clone(), position.version);
+            self.events.insert(position.id, (position.clone(), line));
         }
         Ok(Planned { appended: Appended { positions, repeated: false }, end: self.end })
     }
@@ -211,6 +243,7 @@ impl<'t> Draft<'t> {
         time: Timestamp,
     ) -> Result<()> {
         let payload = Payload::of(data)?;
+        let stream = StreamName::new(control::STREAM)?;
         let version = self.version(control::STREAM)?.next();
         let seq = self.end.seq.next();
         let fields = Fields {
@@ -229,7 +262,7 @@ impl<'t> Draft<'t> {
             data: payload.as_str(),
         };
         self.push(&fields)?;
-        self.versions.insert(control::STREAM.to_owned(), version);
+        self.versions.insert(stream, version);
         Ok(())
     }
 
@@ -260,20 +293,17 @@ impl<'t> Draft<'t> {
     }
 }
 
-/// What a record carries, as it was appended.
-fn carried_by(record: Record) -> Carried {
-    let Record { id, stream, kind, cause, flow, data, blob, .. } = record;
-    Carried { event: NewEvent { id, stream, kind, cause, flow, data }, blob }
-}
-
 /// The same id is the same event when stream, type and payload are equal.
-fn check_same(new: &Carried, known: &Carried, seq: Seq) -> Result<()> {
-    let (a, b) = (&new.event, &known.event);
-    if a.stream == b.stream && a.kind == b.kind && a.data == b.data && new.blob == known.blob {
+fn check_same(new: &NewEvent, blob: Option<BlobRef>, known: &Record) -> Result<()> {
+    if new.stream == known.stream
+        && new.kind == known.kind
+        && new.data == known.data
+        && blob == known.blob
+    {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::IdReused, format!("the id {} stands for another event", a.id))
-        .seq(seq)
+    Err(Error::new(ErrorKind::IdReused, format!("the id {} stands for another event", new.id))
+        .seq(known.seq)
         .field("id")
         .hint("give every event an id of its own"))
 }

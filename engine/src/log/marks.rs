@@ -13,6 +13,8 @@ struct State {
     durable: Seq,
     written: Seq,
     rung: u64,
+    /// Who waits: a bell that nobody hears is not rung, since each ring is a call into the kernel.
+    waiting: usize,
 }
 
 /// The marks of one store in one process.
@@ -33,8 +35,11 @@ impl Marks {
         state.durable = state.durable.max(durable);
         state.written = state.written.max(written);
         state.rung += 1;
+        let heard = state.waiting > 0;
         drop(state);
-        self.bell.notify_all();
+        if heard {
+            self.bell.notify_all();
+        }
     }
 
     /// Rings: something may have changed.
@@ -57,13 +62,15 @@ impl Marks {
     pub(super) fn wait(&self, heard: u64, timeout: Duration) -> bool {
         let end = Instant::now() + timeout;
         let mut state = locked(&self.state);
+        state.waiting += 1;
         while state.rung == heard {
             let Some(left) = end.checked_duration_since(Instant::now()).filter(|d| !d.is_zero())
             else {
-                return false;
+                break;
             };
             state = self.bell.wait_timeout(state, left).map_or_else(|e| e.into_inner().0, |w| w.0);
         }
-        true
+        state.waiting -= 1;
+        state.rung != heard
     }
 }

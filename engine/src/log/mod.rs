@@ -15,6 +15,7 @@ mod jump;
 mod known;
 mod mark;
 mod marks;
+mod queue;
 mod reader;
 mod recover;
 mod repair;
@@ -50,10 +51,10 @@ pub use verify::{Progress, Report, verify, verify_with};
 
 use catalog::{Catalog, StreamReader};
 use marks::Marks;
+use queue::Queue;
 use slots::LockFile;
 use tail::Tail;
 use waits::Waits;
-use writer::Queue;
 
 /// How a log is opened.
 #[derive(Clone)]
@@ -160,7 +161,7 @@ struct Writer {
     who: control::Writer,
     /// The second sync failures in a row that happened before this handle was opened.
     halts: AtomicU64,
-    queue: Mutex<Queue>,
+    queue: Queue,
     /// The order of these two, and of the kernel's locks inside them, is append, then sync.
     append: Mutex<AppendSide>,
     sync: Mutex<SyncSide>,
@@ -181,6 +182,10 @@ struct AppendSide {
     /// The slots of the sync lock, for reading.
     durable: LockFile,
     tail: Tail,
+    /// Whether others had written when this process last looked: then it looks before it takes the lock, too.
+    crowded: bool,
+    /// Room for lines, used again.
+    buffer: Vec<u8>,
 }
 
 /// What belongs to the sync lock.
@@ -222,6 +227,8 @@ impl Log {
                 lock: LockFile::open(&storage, APPEND_LOCK)?.telling(waits),
                 durable: LockFile::open(&storage, SYNC_LOCK)?,
                 tail: Tail::new(&storage, id),
+                crowded: false,
+                buffer: Vec::new(),
             }),
             sync: Mutex::new(SyncSide {
                 lock: LockFile::open(&storage, SYNC_LOCK)?.telling(waits),
@@ -232,7 +239,7 @@ impl Log {
             clock,
             id,
             halts: AtomicU64::new(u64::MAX),
-            queue: Mutex::default(),
+            queue: Queue::default(),
             index_due: AtomicBool::new(false),
             grown: AtomicBool::new(false),
             indexing: AtomicBool::new(false),

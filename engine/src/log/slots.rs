@@ -4,12 +4,9 @@ use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use crate::error::{Error, Result};
-use crate::format::slot::{self, BLOCK};
-use crate::storage::{self, Access, File, Locked, Storage, read_full, write_full};
+use crate::format::slot::{self, BLOCK, Value};
+use crate::storage::{self, Access, File, FileId, Locked, Storage, read_full, write_full};
 
 use super::waits::Waits;
 
@@ -19,6 +16,8 @@ pub(super) struct LockFile {
     storage: Arc<dyn Storage>,
     name: &'static str,
     file: Arc<dyn File>,
+    /// Which file that is.
+    id: FileId,
     /// The generation that was read last under the present lock, and the block to write next.
     next: Cell<Option<(u64, u64)>>,
     waits: Option<Waits>,
@@ -27,8 +26,9 @@ pub(super) struct LockFile {
 impl LockFile {
     /// Opens the lock file and makes it when it is absent.
     pub(super) fn open(storage: &Arc<dyn Storage>, name: &'static str) -> Result<Self> {
-        let file = open(&**storage, name)?;
-        Ok(Self { storage: Arc::clone(storage), name, file, next: Cell::new(None), waits: None })
+        let (file, id) = open(&**storage, name)?;
+        let storage = Arc::clone(storage);
+        Ok(Self { storage, name, file, id, next: Cell::new(None), waits: None })
     }
 
     /// Has long waits for this lock told about.
@@ -42,15 +42,14 @@ impl LockFile {
         self.next.set(None);
         loop {
             let locked = self.lock().map_err(|e| self.error("lock", e))?;
-            let mine = self.file.id().map_err(|e| self.error("look at", e))?;
             match self.storage.stat(self.name) {
-                Ok(named) if named.id == mine => return Ok(locked),
+                Ok(named) if named.id == self.id => return Ok(locked),
                 Ok(_) => {}
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => return Err(self.error("look at", e)),
             }
             drop(locked);
-            self.file = open(&*self.storage, self.name)?;
+            (self.file, self.id) = open(&*self.storage, self.name)?;
         }
     }
 
@@ -67,7 +66,7 @@ impl LockFile {
 
     /// The value in the slots; `None` when no slot is whole. The holder of the lock sees the last one written; anybody
     /// else the last or the one before.
-    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+    pub(super) fn read<T: Value>(&self) -> Result<Option<T>> {
         let newest = read_slots(&*self.file).map_err(|e| self.error("read", e))?;
         let Some((generation, value, other)) = newest else {
             self.next.set(Some((1, 0)));
@@ -79,7 +78,7 @@ impl LockFile {
 
     /// Writes the value, by the holder of the lock alone. It is seen by every process on return and durable at no
     /// certain time.
-    pub(super) fn write<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<()> {
+    pub(super) fn write<T: Value>(&self, value: &T) -> Result<()> {
         if self.next.get().is_none() {
             self.read::<T>()?;
         }
@@ -98,7 +97,7 @@ impl LockFile {
 }
 
 /// The value in the slots of a lock file, for a reader that takes no lock and makes no file.
-pub(super) fn peek<T: DeserializeOwned>(storage: &dyn Storage, name: &str) -> Result<Option<T>> {
+pub(super) fn peek<T: Value>(storage: &dyn Storage, name: &str) -> Result<Option<T>> {
     let path = || storage.display(name);
     let file = match storage.open(name, Access::Read) {
         Ok(file) => file,
@@ -110,13 +109,16 @@ pub(super) fn peek<T: DeserializeOwned>(storage: &dyn Storage, name: &str) -> Re
         .map_err(|e| Error::io("cannot read the lock file", e).path(path()))
 }
 
-fn open(storage: &dyn Storage, name: &str) -> Result<Arc<dyn File>> {
-    storage
-        .open(name, Access::WriteOrCreate)
-        .map_err(|e| Error::io("cannot open the lock file", e).path(storage.display(name)))
+fn open(storage: &dyn Storage, name: &str) -> Result<(Arc<dyn File>, FileId)> {
+    let open = || {
+        let file = storage.open(name, Access::WriteOrCreate)?;
+        let id = file.id()?;
+        Ok((file, id))
+    };
+    open().map_err(|e| Error::io("cannot open the lock file", e).path(storage.display(name)))
 }
 
-fn read_slots<T: DeserializeOwned>(file: &dyn File) -> io::Result<Option<(u64, T, u64)>> {
+fn read_slots<T: Value>(file: &dyn File) -> io::Result<Option<(u64, T, u64)>> {
     let mut both = [0_u8; 2 * BLOCK];
     let count = read_full(file, &mut both, 0)?;
     Ok(slot::newest(both.get(..count).unwrap_or_default()))

@@ -10,7 +10,7 @@ use crate::format::scan::{Piece, Scan};
 use crate::format::slot::{Durable, Written};
 use crate::format::{self, Line, TRAILER, control};
 use crate::id::{Crc, EventId, Seq, StoreId, Version};
-use crate::storage::{Access, File, Storage, read_full};
+use crate::storage::{Access, File, FileId, Storage, read_full};
 use crate::store::Record;
 
 use super::index::Key;
@@ -18,6 +18,9 @@ use super::known::Known;
 use super::segments;
 use super::visit::{At, SegmentVisit};
 use super::walk::{Break, Link, Span, Step, Walk, is_seal};
+
+/// The most that is read of what others wrote without looking at the segments anew.
+const DELTA_MAX: u64 = 8 << 20;
 
 /// The end of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,8 @@ pub(super) struct Tail {
     after: Link,
     /// The active segment; `None` while it has no file that is open here.
     pub(super) file: Option<Arc<dyn File>>,
+    /// Which file that is.
+    pub(super) file_id: Option<FileId>,
     pub(super) sealed: bool,
     /// Whether the last line is a mark.
     pub(super) marked: bool,
@@ -77,6 +82,7 @@ impl Tail {
             before: Link::START,
             after: Link::START,
             file: None,
+            file_id: None,
             sealed: false,
             marked: false,
             known: Known::new(Arc::clone(storage), store),
@@ -156,7 +162,7 @@ impl Tail {
         let before = Seq(first.0.saturating_sub(1));
         let known = self.after.seq == before;
         self.before = if known { self.after } else { Link { seq: before, crc: None } };
-        self.file = Some(segments::open(storage, first, Access::Write).or_else(|_| {
+        self.open_file(segments::open(storage, first, Access::Write).or_else(|_| {
             // A sealed segment is read-only.
             segments::open(storage, first, Access::Read)
         })?);
@@ -164,6 +170,33 @@ impl Tail {
         self.sealed = false;
         self.known.begin(first, 0, self.before);
         Ok(())
+    }
+
+    fn open_file(&mut self, file: Arc<dyn File>) {
+        self.file_id = file.id().ok();
+        self.file = Some(file);
+    }
+
+    /// Reads on in the active segment up to the end that the append slot names, from the file that is open. Returns
+    /// whether the unbroken chain leads there; else it is known as far as the chain leads.
+    pub(super) fn read_to(&mut self, written: &Written) -> bool {
+        let here = written.segment == self.end.segment.0 && !self.sealed && self.end.offset > 0;
+        let count = written.offset.checked_sub(self.end.offset).filter(|n| *n <= DELTA_MAX);
+        let (Some(file), Some(count)) = (self.file.as_ref().filter(|_| here), count) else {
+            return false;
+        };
+        let mut bytes = vec![0; usize::try_from(count).unwrap_or_default()];
+        let base = self.end.offset;
+        if !read_full(&**file, &mut bytes, base).is_ok_and(|got| got == bytes.len()) {
+            return false;
+        }
+        let link = Link { seq: self.end.seq, crc: Some(self.end.crc) };
+        let mut walk = Walk::new(&bytes, base, link, Seq::ZERO);
+        while let Some((span, line)) = walk.next_unbroken() {
+            self.apply(span, &line);
+        }
+        self.after = walk.link();
+        self.end.is(written)
     }
 
     fn read_on(&mut self, storage: &dyn Storage, next: Option<Seq>) -> Result<()> {
@@ -241,7 +274,7 @@ impl Tail {
     /// Goes on in a segment that was just made; none of its lines is known yet.
     pub(super) fn begin_segment(&mut self, before: Link, file: Arc<dyn File>, start: End) {
         self.before = before;
-        self.file = Some(file);
+        self.open_file(file);
         self.known.close(&self.end, self.sealed);
         self.known.begin(start.segment, start.offset, before);
         self.end = start;

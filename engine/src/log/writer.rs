@@ -2,9 +2,8 @@
 //! lock and the lead on, and syncs for all of its group while the next group fills. Processes do the same with each
 //! other: whoever finds that another process's sync was its own too does not sync again.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::slot::{Durable, Written};
@@ -14,6 +13,7 @@ use crate::storage::{File, write_full};
 use crate::store::{Append, Appended, Decider, Durability};
 
 use super::draft::{Batch, Draft, Planned};
+use super::queue::{Lead, Role, Waiting};
 use super::recover::durable_at;
 use super::tail::{End, Tail, trailer_is};
 use super::{AppendSide, SyncSide, Writer, locked, reader, segments};
@@ -24,35 +24,11 @@ const GROUP_BYTES: usize = 4 << 20;
 /// How often an append whose lines were cut is made again.
 const ATTEMPTS: u32 = 8;
 
-/// The callers that wait.
-#[derive(Debug, Default)]
-pub(super) struct Queue {
-    waiting: VecDeque<Arc<Ticket>>,
-    led: bool,
-}
-
-/// A caller that waits.
-#[derive(Debug)]
-struct Ticket {
-    /// What it appends, until somebody takes it; `None` for one that decides, which only it can do itself.
-    batch: Mutex<Option<(Batch, Durability)>>,
-    decides: bool,
-    state: Mutex<Waiting>,
-    turned: Condvar,
-}
-
-#[derive(Debug)]
-enum Waiting {
-    Queued,
-    /// It is to lead.
-    Leads,
-    Done(Result<Appended>),
-}
-
 /// One append of a group.
 struct Job<'a> {
     work: Work<'a>,
-    ticket: Option<Arc<Ticket>>,
+    /// The caller that waits for it; `None` for the one that leads.
+    waiting: Option<Waiting<'a>>,
     outcome: Option<Result<Planned>>,
     /// Whether an earlier attempt wrote its lines: what is found of them then is not somebody else's.
     wrote: bool,
@@ -110,15 +86,6 @@ impl Job<'_> {
     }
 }
 
-impl Drop for Job<'_> {
-    /// A caller that waits is answered whatever happens, also when another caller's decision panics.
-    fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            ticket.turn(Waiting::Done(Err(indeterminate(unplanned()))));
-        }
-    }
-}
-
 /// Whether lines of the jobs may be in the log already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
@@ -143,64 +110,62 @@ impl Writer {
         self.queue(Work::Batch(batch.0, batch.1))
     }
 
-    pub(super) fn append_decided(
-        &self,
-        decider: &mut (dyn Decider + Send),
+    pub(super) fn append_decided<'q>(
+        &'q self,
+        decider: &'q mut (dyn Decider + Send),
         durability: Durability,
     ) -> Result<Appended> {
         self.queue(Work::Decide { decider, durability, decided: None })
     }
 
-    fn queue(&self, work: Work<'_>) -> Result<Appended> {
-        let mut queue = locked(&self.queue);
-        if !queue.led {
-            queue.led = true;
-            drop(queue);
-            return self.lead(work);
-        }
-        let (batch, decides) = match work {
-            Work::Batch(batch, durability) => (Some((batch, durability)), None),
-            decides @ Work::Decide { .. } => (None, Some(decides)),
-        };
-        let ticket = Arc::new(Ticket {
-            batch: Mutex::new(batch),
-            decides: decides.is_some(),
-            state: Mutex::new(Waiting::Queued),
-            turned: Condvar::new(),
+    fn queue<'q>(&'q self, work: Work<'q>) -> Result<Appended> {
+        let mut work = Some(work);
+        let role = self.queue.join(|| match work.take() {
+            Some(Work::Batch(batch, durability)) => Some((batch, durability)),
+            decides => {
+                work = decides;
+                None
+            }
         });
-        queue.waiting.push_back(Arc::clone(&ticket));
-        drop(queue);
-        if let Some(result) = ticket.wait() {
-            return result;
-        }
-        match decides.or_else(|| ticket.take()) {
-            Some(work) => self.lead(work),
+        let lead = match role {
+            Role::Done(result) => return result,
+            Role::Leads(lead) => lead,
+            Role::LeadsNow(lead, batch) => {
+                work = work.or(batch.map(|(batch, durability)| Work::Batch(batch, durability)));
+                lead
+            }
+        };
+        match work {
+            Some(work) => self.lead(work, lead),
             None => Err(unplanned()),
         }
     }
 
-    fn lead(&self, work: Work<'_>) -> Result<Appended> {
-        let lead = Lead(self);
-        let mut jobs = vec![Job { work, ticket: None, outcome: None, wrote: false }];
+    fn lead<'q>(&'q self, work: Work<'q>, lead: Lead<'_>) -> Result<Appended> {
+        let mut jobs = vec![Job { work, waiting: None, outcome: None, wrote: false }];
         {
             let mut side = locked(&self.append);
             self.write_group(&mut side, &mut jobs, Attempt::First);
         }
         self.acknowledge(&mut jobs, lead);
         let mut own = None;
+        let mut answers = Vec::with_capacity(jobs.len());
         for mut job in jobs {
             let answer = job.answer();
-            match job.ticket.take() {
-                Some(ticket) => ticket.turn(Waiting::Done(answer)),
+            match job.waiting.take() {
+                Some(waiting) => answers.push((waiting, answer)),
                 None => own = Some(answer),
             }
+        }
+        if !answers.is_empty() {
+            self.queue.answer(answers);
         }
         self.keep_indexes();
         own.unwrap_or_else(|| Err(unplanned()))
     }
 
     /// Writes the jobs, and at the first attempt what waits in the queue behind them; every job has an outcome then.
-    fn write_group(&self, side: &mut AppendSide, jobs: &mut Vec<Job<'_>>, attempt: Attempt) {
+    fn write_group<'q>(&'q self, side: &mut AppendSide, jobs: &mut Vec<Job<'q>>, attempt: Attempt) {
         if let Err(e) = self.try_write_group(side, jobs, attempt) {
             let e = match attempt {
                 Attempt::First => e,
@@ -217,15 +182,15 @@ impl Writer {
         }
     }
 
-    fn try_write_group(
-        &self,
+    fn try_write_group<'q>(
+        &'q self,
         side: &mut AppendSide,
-        jobs: &mut Vec<Job<'_>>,
+        jobs: &mut Vec<Job<'q>>,
         attempt: Attempt,
     ) -> Result<()> {
-        if !is_known(side)? {
+        if side.crowded {
             // What others wrote is read before the lock is taken, so that little is left to read under it.
-            self.learn(side)?;
+            self.learn_delta(side)?;
         }
         let held = side.lock.acquire()?;
         let durable = self.make_current(side)?;
@@ -242,6 +207,9 @@ impl Writer {
             side.lock.write(&end.written()).map_err(indeterminate)?;
             self.view.marks.raise(Seq::ZERO, end.seq);
         }
+        if bytes.capacity() <= GROUP_BYTES {
+            side.buffer = bytes;
+        }
         if side.tail.end.offset >= self.view.options.segment_bytes {
             let mut sync = locked(&self.sync);
             let also_held = sync.lock.acquire().map_err(indeterminate)?;
@@ -256,10 +224,10 @@ impl Writer {
     }
 
     /// Plans the jobs, and at the first attempt what waits in the queue behind them. Returns the lines to write.
-    fn plan_group(
-        &self,
-        side: &AppendSide,
-        jobs: &mut Vec<Job<'_>>,
+    fn plan_group<'q>(
+        &'q self,
+        side: &mut AppendSide,
+        jobs: &mut Vec<Job<'q>>,
         attempt: Attempt,
         durable: Seq,
     ) -> Result<(Vec<u8>, End)> {
@@ -268,27 +236,24 @@ impl Writer {
                 reader::feed(&self.view, &mut **decider, &side.tail.end)?;
             }
         }
-        let mut draft = Draft::new(&side.tail, durable);
+        let buffer = std::mem::take(&mut side.buffer);
+        let mut draft = Draft::in_buffer(&side.tail, durable, buffer);
         for job in jobs.iter_mut() {
             job.outcome = Some(self.plan(&mut draft, job));
         }
-        while attempt == Attempt::First
-            && draft.bytes.len() < GROUP_BYTES
-            && draft.end.offset < self.view.options.segment_bytes
-        {
-            let Some(ticket) = self.next_waiting() else { break };
-            let Some(work) = ticket.take() else { break };
-            let mut job = Job { work, ticket: Some(ticket), outcome: None, wrote: false };
-            job.outcome = Some(self.plan(&mut draft, &mut job));
-            jobs.push(job);
+        let room = self.view.options.segment_bytes.saturating_sub(draft.end.offset);
+        if attempt == Attempt::First && room > 0 {
+            let most = usize::try_from(room).unwrap_or(usize::MAX).min(GROUP_BYTES);
+            for waiting in self.queue.take(most) {
+                let Some((batch, durability)) = waiting.batch() else { continue };
+                let work = Work::Batch(batch, durability);
+                let waiting = Some(waiting);
+                let mut job = Job { work, waiting, outcome: None, wrote: false };
+                job.outcome = Some(self.plan(&mut draft, &mut job));
+                jobs.push(job);
+            }
         }
         Ok((draft.bytes, draft.end))
-    }
-
-    /// The next caller whose append anybody can make.
-    fn next_waiting(&self) -> Option<Arc<Ticket>> {
-        let mut queue = locked(&self.queue);
-        queue.waiting.pop_front_if(|ticket| !ticket.decides)
     }
 
     fn plan(&self, draft: &mut Draft<'_>, job: &mut Job<'_>) -> Result<Planned> {
@@ -315,18 +280,27 @@ impl Writer {
     pub(super) fn make_current(&self, side: &mut AppendSide) -> Result<Seq> {
         let durable: Option<Durable> = side.durable.read()?;
         self.check_halts(&durable.unwrap_or_default())?;
-        if !is_known(side)? {
-            self.learn(side)?;
-        }
+        let known = self.learn_delta(side)?;
         // Without a floor nobody knows whether a sync failed: the lines have to be made durable from the start.
         if let Some(durable) = durable
-            && is_known(side)?
+            && known
             && !side.tail.sealed
             && self.end_is_in_place(&side.tail)?
         {
             return Ok(Seq(durable.seq));
         }
         self.settle_now(side)
+    }
+
+    /// Reads what others wrote; returns whether the log ends where this process now knows it to end, as the slot tells.
+    fn learn_delta(&self, side: &mut AppendSide) -> Result<bool> {
+        let written: Option<Written> = side.lock.read()?;
+        let is_known = |tail: &Tail| written.is_some_and(|written| tail.end.is(&written));
+        side.crowded = !is_known(&side.tail);
+        if side.crowded && !written.is_some_and(|written| side.tail.read_to(&written)) {
+            self.learn(side)?;
+        }
+        Ok(is_known(&side.tail))
     }
 
     /// Settles under the append lock. Returns the highest position, which is durable then.
@@ -340,16 +314,10 @@ impl Writer {
 
     /// Whether the segment that is written to is still the one of that name, and ends where it should.
     fn end_is_in_place(&self, tail: &Tail) -> Result<bool> {
-        let Some(file) = &tail.file else { return Ok(false) };
-        let look = || -> std::io::Result<bool> {
-            let named = self.storage.stat(&segment_path(tail.end.segment))?;
-            Ok(named.id == file.id()? && file.size()? == tail.end.offset)
-        };
-        match look() {
+        match self.storage.stat(&segment_path(tail.end.segment)) {
+            Ok(named) => Ok(Some(named.id) == tail.file_id && named.len == tail.end.offset),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
-            other => {
-                other.map_err(|e| segments::error(&*self.storage, tail.end.segment, "look at", e))
-            }
+            Err(e) => Err(segments::error(&*self.storage, tail.end.segment, "look at", e)),
         }
     }
 
@@ -389,7 +357,7 @@ impl Writer {
     /// Syncs for the jobs that want it. A job whose lines were cut is appended again. The lead is given on when the
     /// sync can begin: while it runs one group is written behind it, and all who come meanwhile wait for the next, so
     /// that a slow disk makes groups big instead of many.
-    fn acknowledge(&self, jobs: &mut Vec<Job<'_>>, lead: Lead<'_>) {
+    fn acknowledge<'q>(&'q self, jobs: &mut Vec<Job<'q>>, lead: Lead<'_>) {
         let mut lead = Some(lead);
         for _ in 0..ATTEMPTS {
             let Some(last) = jobs.iter().filter_map(Job::to_sync).max_by_key(|end| end.seq) else {
@@ -398,7 +366,7 @@ impl Writer {
             match self.sync_through(&last, &mut lead) {
                 Ok(Ack::Durable) => return,
                 Ok(Ack::Again) => {
-                    let mut again: Vec<Job<'_>> = Vec::new();
+                    let mut again: Vec<Job<'q>> = Vec::new();
                     let (cut, kept) = std::mem::take(jobs)
                         .into_iter()
                         .partition::<Vec<_>, _>(|job| job.to_sync().is_some() || job.is_written());
@@ -490,51 +458,6 @@ impl Writer {
     }
 }
 
-/// Whether the log ends where this process knows it to end, as the slot tells.
-fn is_known(side: &AppendSide) -> Result<bool> {
-    let written: Option<Written> = side.lock.read()?;
-    Ok(written.is_some_and(|written| side.tail.end.is(&written)))
-}
-
-/// The lead, given on when it is dropped, whatever happened.
-struct Lead<'a>(&'a Writer);
-
-impl Drop for Lead<'_> {
-    fn drop(&mut self) {
-        let mut queue = locked(&self.0.queue);
-        match queue.waiting.pop_front() {
-            Some(next) => next.turn(Waiting::Leads),
-            None => queue.led = false,
-        }
-    }
-}
-
-impl Ticket {
-    /// Waits for the answer; `None` when it is this caller's turn to lead.
-    fn wait(&self) -> Option<Result<Appended>> {
-        let mut state = locked(&self.state);
-        loop {
-            match std::mem::replace(&mut *state, Waiting::Queued) {
-                Waiting::Queued => {
-                    state = self.turned.wait(state).unwrap_or_else(PoisonError::into_inner);
-                }
-                Waiting::Leads => return None,
-                Waiting::Done(result) => return Some(result),
-            }
-        }
-    }
-
-    fn take<'a>(&self) -> Option<Work<'a>> {
-        let (batch, durability) = locked(&self.batch).take()?;
-        Some(Work::Batch(batch, durability))
-    }
-
-    fn turn(&self, to: Waiting) {
-        *locked(&self.state) = to;
-        self.turned.notify_one();
-    }
-}
-
 fn fail_unsynced(jobs: &mut [Job<'_>], error: &Error) {
     for job in jobs.iter_mut().filter(|job| job.to_sync().is_some()) {
         job.outcome = Some(Err(indeterminate(error.clone())));
@@ -542,12 +465,12 @@ fn fail_unsynced(jobs: &mut [Job<'_>], error: &Error) {
 }
 
 /// The lines may be in the log and may be durable; only a repeat with the same ids tells.
-fn indeterminate(error: Error) -> Error {
+pub(super) fn indeterminate(error: Error) -> Error {
     Error::new(ErrorKind::Indeterminate, "the events are perhaps in the log")
         .hint("append them again with the same ids")
         .caused_by(error)
 }
 
-fn unplanned() -> Error {
+pub(super) fn unplanned() -> Error {
     Error::new(ErrorKind::Unavailable, "the append was not made")
 }

@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, StatxFlags};
 
 use super::{Access, File, FileId, Mapping, Sharing, Stat, Storage, map};
 
@@ -42,8 +45,7 @@ impl Storage for Disk {
     }
 
     fn stat(&self, name: &str) -> io::Result<Stat> {
-        let found = fs::metadata(self.path(name))?;
-        Ok(Stat { id: id_of(&found), len: found.len() })
+        look(CWD, &self.path(name), AtFlags::empty())
     }
 
     fn list(&self, dir: &str) -> io::Result<Vec<String>> {
@@ -115,11 +117,11 @@ impl File for DiskFile {
     }
 
     fn size(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(look(&self.file, Path::new(""), AtFlags::EMPTY_PATH)?.len)
     }
 
     fn id(&self) -> io::Result<FileId> {
-        Ok(id_of(&self.file.metadata()?))
+        Ok(look(&self.file, Path::new(""), AtFlags::EMPTY_PATH)?.id)
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
@@ -151,8 +153,12 @@ impl File for DiskFile {
     }
 }
 
-fn id_of(found: &fs::Metadata) -> FileId {
-    FileId { device: found.dev(), inode: found.ino() }
+/// Which file it is and how long. Its times are not asked for: a file whose times somebody has seen gets new ones at
+/// the next write, and that costs more than the write.
+fn look(dir: impl AsFd, path: &Path, flags: AtFlags) -> io::Result<Stat> {
+    let found = rustix::fs::statx(dir, path, flags, StatxFlags::INO | StatxFlags::SIZE)?;
+    let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
+    Ok(Stat { id: FileId { device, inode: found.stx_ino }, len: found.stx_size })
 }
 
 /// A signal that interrupts a call is no answer.

@@ -27,10 +27,10 @@ pub(crate) fn check_form(append: &Append) -> Result<()> {
         )
         .hint("append it in several batches"));
     }
-    let mut ids = HashSet::with_capacity(count);
+    let mut ids = HashSet::with_capacity(if count > 1 { count } else { 0 });
     for event in &append.events {
         check_reserved(event)?;
-        if !ids.insert(event.id) {
+        if count > 1 && !ids.insert(event.id) {
             return Err(Error::invalid(format!("the id {} stands twice in the batch", event.id))
                 .field("id"));
         }

@@ -22,12 +22,17 @@ pub(crate) struct Carried {
     pub(crate) blob: Option<BlobRef>,
 }
 
+/// Whether the payload is so big that its content lies apart, if it has one that can.
+pub(crate) fn is_big(event: &NewEvent) -> bool {
+    event.data.as_str().len() > PAYLOAD_MAX
+}
+
 /// Takes the content of a big payload out of it; the content comes second.
 ///
 /// # Errors
 /// `TooLarge` for more than [`BLOB_MAX`] bytes of content.
 pub(crate) fn carry(event: NewEvent) -> Result<(Carried, Option<String>)> {
-    let big = event.data.as_str().len() > PAYLOAD_MAX;
+    let big = is_big(&event);
     let Some((rest, content)) = big.then(|| event.data.split_content()).flatten() else {
         return Ok((Carried { event, blob: None }, None));
     };

@@ -66,7 +66,9 @@ impl Builder {
                 name.rows.push(row);
             }
         }
-        self.raise(&fields.stream, fields.version);
+        if let Some(name) = self.streams.list.get_mut(stream) {
+            name.version = name.version.max(fields.version);
+        }
         self.ids.entry(fields.id).or_insert(row);
     }
 
