@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::scan::{Piece, Scan};
-use crate::format::slot::Durable;
-use crate::format::{Line, SYNC_LOCK, control, segment_path};
+use crate::format::slot::{Durable, Written};
+use crate::format::{APPEND_LOCK, Line, SYNC_LOCK, control, segment_path};
 use crate::id::{Seq, Version};
-use crate::storage::Access;
+use crate::storage::{Access, File, FileId};
 use crate::store::{Cursor, Damage, Decider, Item, Read, Record, View};
 
 use super::jump::Jump;
@@ -17,7 +17,7 @@ use super::segments::{self, Bytes};
 use super::slots::peek;
 use super::tail::{End, trailer_is};
 use super::visit::{At, SegmentVisit};
-use super::walk::{Link, Step, Walk, classify_rest, legible};
+use super::walk::{Link, Step, Walk, classify_rest, is_seal, legible};
 use super::{LogView, gaps};
 
 /// How many items are made ready at a time.
@@ -34,6 +34,10 @@ pub(super) struct Reader {
     /// The segment that is read; `None` before the first.
     segment: Option<Seq>,
     pub(super) at: At,
+    /// The segment that nothing followed when it was looked at last, opened.
+    active: Option<(Seq, FileId, Arc<dyn File>)>,
+    /// Whether the last line that was read is the seal of its segment.
+    sealed: bool,
     /// The bytes of a segment that has a successor, and that successor.
     mapped: Option<(Bytes, Seq)>,
     pub(super) ready: VecDeque<(Item, Cursor)>,
@@ -65,6 +69,8 @@ impl Reader {
             view,
             segment: None,
             at: At { offset: 0, link: Link::START, ahead: 0 },
+            active: None,
+            sealed: false,
             mapped: None,
             ready: VecDeque::new(),
             durable: Seq::ZERO,
@@ -129,6 +135,9 @@ impl Reader {
         if let Some((bytes, next)) = self.mapped.take() {
             return self.read_mapped(bytes, next).map(|()| true);
         }
+        if let Some(segment) = self.segment.filter(|segment| self.is_still_last(*segment)) {
+            return self.read_active(segment);
+        }
         let segments = segments::list(&*self.view.storage)?;
         let Some(segment) = self.segment else {
             let Some(first) = segments.first().copied() else { return self.judge_nothing() };
@@ -153,6 +162,32 @@ impl Reader {
             }
             None => self.read_active(segment),
         }
+    }
+
+    /// Whether nothing follows a segment, as far as can be told without a look at the folder: its last line is no seal,
+    /// and writers still name it as theirs.
+    fn is_still_last(&self, segment: Seq) -> bool {
+        let open = self.active.as_ref().is_some_and(|(active, ..)| *active == segment);
+        open && !self.sealed
+            && peek::<Written>(&*self.view.storage, APPEND_LOCK)
+                .is_ok_and(|written| written.is_some_and(|w| w.segment == segment.0))
+    }
+
+    /// The file that bears the name of the active segment now, and its length.
+    fn active_file(&mut self, segment: Seq) -> Result<(Arc<dyn File>, u64)> {
+        let storage = &*self.view.storage;
+        if let Some((active, id, file)) = &self.active
+            && *active == segment
+            && let Ok(found) = storage.stat(&segment_path(segment))
+            && found.id == *id
+        {
+            return Ok((Arc::clone(file), found.len));
+        }
+        let file = segments::open(storage, segment, Access::Read)?;
+        let fail = |e| segments::error(storage, segment, "read", e);
+        let (id, size) = (file.id().map_err(fail)?, file.size().map_err(fail)?);
+        self.active = Some((segment, id, Arc::clone(&file)));
+        Ok((file, size))
     }
 
     /// There is no segment: nothing was ever appended, or everything is gone.
@@ -188,6 +223,7 @@ impl Reader {
         self.segment = Some(segment);
         self.at = At { offset: 0, link, ahead: 0 };
         self.searched = 0;
+        self.sealed = false;
     }
 
     fn read_mapped(&mut self, bytes: Bytes, next: Seq) -> Result<()> {
@@ -233,9 +269,8 @@ impl Reader {
         if self.begin_jump(segment, None, limit)? {
             return Ok(true);
         }
-        let file = segments::open(storage, segment, Access::Read)?;
+        let (file, size) = self.active_file(segment)?;
         let fail = |e| segments::error(storage, segment, "read", e);
-        let size = file.size().map_err(fail)?;
         if let Some(crc) = self.at.link.crc.filter(|_| self.at.offset > 0)
             && !trailer_is(storage, &*file, segment, self.at.offset, crc)?
         {
@@ -274,6 +309,7 @@ impl Reader {
                 break;
             }
             moved = true;
+            self.sealed = is_seal(&line);
             self.at = At { offset: walk.offset(), link: walk.link(), ahead: walk.ahead() };
             self.take_line(&line)?;
             if self.ready.len() >= READY && ends_batch(&line) {
