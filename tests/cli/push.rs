@@ -137,3 +137,48 @@ fn a_text_too_big_for_a_line() {
     assert!(message["lostBytes"].as_u64() > Some(2_000_000), "{message}");
     assert!(home.ok(&history).contains("of content are lost"));
 }
+
+/// Pushes what comes from standard input, with what stands behind it on the command line.
+fn push_from_stdin(home: &Home, input: &[u8], more: &[&str]) -> Ran {
+    let args = [&["session", "push", "cli", "default", "user", "-"][..], more].concat();
+    let mut child = home.command(&args).stdin(Stdio::piped()).spawn().expect("the program starts");
+    child.stdin.take().expect("a pipe").write_all(input).expect("written");
+    Ran::end(child)
+}
+
+/// Goal: what a pipe adds to a text is not pushed, and a pipe with nothing in it pushes nothing. Method: a byte order
+/// mark, line ends of both kinds, and empty inputs.
+#[test]
+fn texts_from_a_pipe() {
+    let home = Home::new();
+    for empty in [&b""[..], b"\n", b"\r\n", "\u{feff}".as_bytes()] {
+        let ran = push_from_stdin(&home, empty, &[]);
+        assert_eq!(ran.code, Some(2), "{ran:#?}");
+        assert!(ran.stderr.contains("standard input is empty"), "{ran:#?}");
+    }
+    assert!(!home.store().exists());
+    for (input, said) in [
+        ("\u{feff}one\n", "one"),
+        ("two\n\n", "two\n"),
+        ("three\r\n", "three"),
+        ("four", "four"),
+        (" five \n", " five "),
+    ] {
+        assert_eq!(push_from_stdin(&home, input.as_bytes(), &[]).code, Some(0));
+        let turns = home.json_lines(&["log", "-o", "jsonl", "-n0", "--type", "turn"]);
+        assert_eq!(turns.last().expect("a turn")["data"]["content"], said);
+    }
+}
+
+/// Goal: a key that stands for another turn is told as the key that was given. Method: one key, two texts.
+#[test]
+fn a_key_for_another_turn() {
+    let home = Home::new();
+    let key = ["--idempotency-key", "msg-7"];
+    assert_eq!(push_from_stdin(&home, b"one\n", &key).code, Some(0));
+    assert!(push_from_stdin(&home, b"one\n", &key).stdout.contains("was pushed before"));
+    let ran = push_from_stdin(&home, b"two\n", &key);
+    assert_eq!(ran.code, Some(7), "{ran:#?}");
+    assert!(ran.stderr.contains("\"msg-7\" was used for another turn"), "{ran:#?}");
+    assert!(!ran.stderr.contains("the id "), "{ran:#?}");
+}

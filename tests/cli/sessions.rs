@@ -127,7 +127,7 @@ fn pushes() {
 #[test]
 fn refused_pushes() {
     let home = Home::new();
-    for channel in ["agent", "main", "cron", "node-1", "log", "subagent", "no spaces", ""] {
+    for channel in ["agent", "main", "cron", "node-1", "log", "import", "no spaces", ""] {
         let answer =
             home.fails(&["session", "push", channel, "1", "user", "hi"], 2, "invalid_input");
         let message = answer["error"]["message"].as_str().expect("text");
@@ -135,6 +135,12 @@ fn refused_pushes() {
         assert_eq!(message.starts_with("reserved_channel"), reserved, "{message}");
     }
     home.fails(&["session", "push", "cli", "", "user", "hi"], 2, "invalid_input");
+    home.fails(&["session", "push", "cli", "1", "user", ""], 2, "usage");
+    for option in ["--idempotency-key", "--account", "--thread", "--display-name"] {
+        let answer =
+            home.fails(&["session", "push", "cli", "1", "user", "hi", option, ""], 2, "usage");
+        assert!(answer["error"]["message"].as_str().expect("text").contains(option), "{answer}");
+    }
     let mut command = home.command(&["session", "push", "cli", "default", "user", "hi"]);
     command.env("MESSAGE_SESSIONS", "0");
     let ran = crate::support::Ran::of(command);

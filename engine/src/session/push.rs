@@ -2,10 +2,11 @@
 //! repeat under the same idempotency key is the same turn.
 
 use crate::clock::Timestamp;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EventId, Version};
 use crate::store::{
-    Append, Cursor, Decider, Durability, EventStore, Item, NewEvent, Position, Record, View,
+    Append, BLOB_MAX, Cursor, Decider, Durability, EventStore, Item, NewEvent, Position, Record,
+    View,
 };
 
 use super::event::{
@@ -76,14 +77,16 @@ pub struct Pushed {
 /// Pushes a turn. When it returns, the turn is on stable storage. `now` is for the ids of what is new.
 ///
 /// # Errors
-/// `InvalidInput` for a name that is no channel's or reserved, an empty chat, a key that is too long, a role that
-/// cannot be pushed; `IdReused` when the idempotency key was used for another turn; what the store says.
+/// `InvalidInput` for a name that is no channel's or reserved, an empty chat, text or idempotency key, a key that is too
+/// long, a role that cannot be pushed; `TooLarge` for more text than a content has room for; `IdReused` when the
+/// idempotency key was used for another turn; what the store says.
 pub fn push(store: &dyn EventStore, push: &Push, now: Timestamp) -> Result<Pushed> {
     let mut pusher = Pusher::new(push, now)?;
     pusher.load(store)?;
-    let appended = store.append_deciding(&mut pusher, Durability::Synced)?;
+    let appended =
+        store.append_deciding(&mut pusher, Durability::Synced).map_err(|e| pusher.explain(e))?;
     let position = appended.positions.last().cloned().ok_or_else(|| {
-        Error::new(crate::ErrorKind::Indeterminate, "the store gave no position for the turn")
+        Error::new(ErrorKind::Indeterminate, "the store gave no position for the turn")
     })?;
     Ok(Pushed {
         key: pusher.key.clone(),
@@ -92,6 +95,15 @@ pub fn push(store: &dyn EventStore, push: &Push, now: Timestamp) -> Result<Pushe
         opened: pusher.opens && !appended.repeated,
         repeated: appended.repeated,
     })
+}
+
+/// What a session is known to be: what a push may say anew.
+#[derive(Clone, Debug, Default)]
+struct Chat {
+    display_name: Option<String>,
+    chat_type: Option<ChatType>,
+    /// Where answers go.
+    delivery: Option<Origin>,
 }
 
 /// The decision, with as much of the session's state as it needs: which part is current, what it is called, and
@@ -106,7 +118,7 @@ pub struct Pusher<'a> {
     first_part: String,
     seen: Option<Cursor>,
     current: Option<String>,
-    display_name: Option<String>,
+    known: Chat,
     /// The part that this turn is in already.
     pushed_in: Option<String>,
     /// Whether the last decision was to open.
@@ -124,11 +136,17 @@ impl<'a> Pusher<'a> {
                 .field("role")
                 .hint("results of tools come with the runs that call them"));
         }
+        if push.text.is_empty() {
+            return Err(Error::invalid("the turn says nothing")
+                .field("text")
+                .hint("push what was said; an empty turn is none"));
+        }
+        check_size(&push.text)?;
         let key = SessionKey::of_chat(&push.channel, &push.chat)?;
-        let turn_id = push.idempotency_key.as_ref().map_or_else(
-            || EventId::new(now),
-            |given| idempotency_id("session.push", key.as_str(), given),
-        );
+        let turn_id = match &push.idempotency_key {
+            Some(given) => idempotency_id("session.push", key.as_str(), given)?,
+            None => EventId::new(now),
+        };
         Ok(Self {
             push,
             key,
@@ -137,7 +155,7 @@ impl<'a> Pusher<'a> {
             first_part: EventId::new(now).to_string(),
             seen: None,
             current: None,
-            display_name: None,
+            known: Chat::default(),
             pushed_in: None,
             opens: false,
         })
@@ -179,13 +197,22 @@ impl<'a> Pusher<'a> {
         match Event::of(record) {
             Ok(Event::SessionOpened(e)) => {
                 self.current = Some(e.session_id);
-                self.display_name = self.display_name.take().or(e.display_name);
+                let known = &mut self.known;
+                known.display_name = known.display_name.take().or(e.display_name);
+                known.chat_type = known.chat_type.or(e.chat_type);
+                known.delivery = known.delivery.take().or(e.origin);
             }
             Ok(Event::SessionReset(e)) => self.current = Some(e.session_id),
             Ok(Event::SessionResumed(e)) => self.current = Some(e.session_id),
             Ok(Event::SessionPatched(e)) => {
-                if let Some(name) = e.set.get("displayName") {
-                    self.display_name = name.read();
+                let known = &mut self.known;
+                for (field, value) in &e.set.0 {
+                    match field.as_str() {
+                        "displayName" => known.display_name = value.read(),
+                        "chatType" => known.chat_type = value.read(),
+                        "deliveryContext" => known.delivery = value.read(),
+                        _ => {}
+                    }
                 }
             }
             _ => {}
@@ -227,29 +254,68 @@ impl<'a> Pusher<'a> {
             account_id: push.account.clone(),
             thread_id: push.thread.clone(),
             display_name: push.display_name.clone(),
-            origin: Some(Origin {
-                channel: Some(self.channel()),
-                to: Some(push.chat.clone()),
-                account_id: push.account.clone(),
-                thread_id: push.thread.clone(),
-            }),
+            origin: Some(self.delivery(None)),
             ..SessionOpened::new(self.first_part.clone(), kind, push.agent.as_str())
         });
         self.event(&event, self.other_id)
     }
 
-    /// The event that renames a session which is called otherwise.
-    fn renaming(&self) -> Result<Option<NewEvent>> {
-        let Some(name) = self.push.display_name.as_ref() else { return Ok(None) };
-        if self.display_name.as_ref() == Some(name) {
+    /// The event that says what has changed about an open session.
+    fn patch(&self) -> Result<Option<NewEvent>> {
+        let mut set = Vec::new();
+        if let Some(name) = &self.push.display_name
+            && self.known.display_name.as_ref() != Some(name)
+        {
+            set.push(("displayName".to_owned(), Json::of(name)?));
+        }
+        if let Some(sort) = self.push.chat_type
+            && self.known.chat_type != Some(sort)
+        {
+            set.push(("chatType".to_owned(), Json::of(&sort)?));
+        }
+        let known = self.known.delivery.as_ref();
+        let delivery = self.delivery(known);
+        if (self.push.account.is_some() || self.push.thread.is_some()) && known != Some(&delivery) {
+            set.push(("deliveryContext".to_owned(), Json::of(&delivery)?));
+        }
+        if set.is_empty() {
             return Ok(None);
         }
         let event = Event::SessionPatched(SessionPatched {
             at: None,
             session_id: self.session_id().to_owned(),
-            set: Members(vec![("displayName".to_owned(), Json::of(name)?)]),
+            set: Members(set),
         });
         self.event(&event, self.other_id).map(Some)
+    }
+
+    /// Where answers to this turn go: as it says, and where it says nothing, as it is known.
+    fn delivery(&self, known: Option<&Origin>) -> Origin {
+        let push = self.push;
+        let known = known.cloned().unwrap_or_default();
+        Origin {
+            channel: Some(self.channel()),
+            to: Some(push.chat.clone()),
+            account_id: push.account.clone().or(known.account_id),
+            thread_id: push.thread.clone().or(known.thread_id),
+        }
+    }
+
+    /// An error in the words of who pushed: he knows keys, not ids.
+    fn explain(&self, error: Error) -> Error {
+        let Some(key) = self.push.idempotency_key.as_ref() else { return error };
+        if *error.kind() != ErrorKind::IdReused {
+            return error;
+        }
+        let message =
+            format!("the idempotency key {key:?} was used for another turn of {}", self.key);
+        let explained = Error::new(ErrorKind::IdReused, message)
+            .field("idempotencyKey")
+            .hint("a repeat has the same role and text; give another turn a key of its own");
+        match error.place().seq {
+            Some(seq) => explained.seq(seq),
+            None => explained,
+        }
     }
 
     fn channel(&self) -> String {
@@ -275,7 +341,7 @@ impl Decider for Pusher<'_> {
     fn restart(&mut self) {
         self.seen = None;
         self.current = None;
-        self.display_name = None;
+        self.known = Chat::default();
         self.pushed_in = None;
     }
 
@@ -285,11 +351,28 @@ impl Decider for Pusher<'_> {
         if self.opens {
             events.push(self.opening()?);
         } else if self.pushed_in.is_none() {
-            events.extend(self.renaming()?);
+            events.extend(self.patch()?);
         }
         events.push(self.turn()?);
         Ok(Append::new(events))
     }
+}
+
+/// Refuses text that no content has room for, in terms of the text: as JSON it is longer.
+fn check_size(text: &str) -> Result<()> {
+    // A byte is at most six as JSON.
+    if text.len() < BLOB_MAX / 6 {
+        return Ok(());
+    }
+    let size = Json::of(text)?.as_str().len();
+    if size <= BLOB_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "the text has {} bytes and {size} as JSON; a turn has at most {BLOB_MAX} as JSON",
+        text.len()
+    );
+    Err(Error::new(ErrorKind::TooLarge, message).field("text").hint("push it in several turns"))
 }
 
 #[cfg(test)]

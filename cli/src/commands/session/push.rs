@@ -4,7 +4,7 @@ use std::io::Read;
 
 use annals_engine::session::event::{ChatType, Role};
 use annals_engine::session::push::{Push, Pushed, Pusher, push};
-use clap::builder::PossibleValuesParser;
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use serde::Serialize;
 
 use crate::commands::Context;
@@ -17,7 +17,10 @@ use crate::store;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The turn is on stable storage when this returns, and no agent is started by it. A user's turn counts
-as one from outside; an assistant's and a system's do not.
+as one from outside; an assistant's and a system's do not. What the options say of the chat is kept
+when the session opens, and recorded as a change when it is open and says something else. From
+standard input a byte order mark and the last line feed are no part of the text; an empty text is
+refused. A text has at most 64 MiB as JSON.
 
 Examples:
   annals session push cli default user 'hello'
@@ -33,22 +36,22 @@ pub(crate) struct Args {
     #[arg(value_parser = PossibleValuesParser::new(ROLES))]
     role: String,
     /// What was said; `-` reads it from standard input
-    #[arg(allow_hyphen_values = true)]
+    #[arg(allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
     text: String,
     /// What sort of chat
     #[arg(long, value_name = "TYPE", value_parser = chat_types())]
     chat_type: Option<String>,
     /// The account on the channel
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     account: Option<String>,
     /// The thread
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     thread: Option<String>,
     /// The name that the channel shows
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     display_name: Option<String>,
     /// Pushes with the same key push once
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     idempotency_key: Option<String>,
 }
 
@@ -128,7 +131,12 @@ fn text(args: &Args) -> Result<String, Failure> {
     std::io::stdin().read_to_string(&mut text).map_err(|error| {
         Failure::usage(format!("standard input cannot be read as text: {error}"))
     })?;
-    Ok(text)
+    let said = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let said = said.strip_suffix('\n').map_or(said, |said| said.strip_suffix('\r').unwrap_or(said));
+    if said.is_empty() {
+        return Err(Failure::usage("standard input is empty: the turn would say nothing"));
+    }
+    Ok(said.to_owned())
 }
 
 /// Channel sessions can be switched off; a push is then refused and not lost in silence.

@@ -1,7 +1,7 @@
 //! Ids and streams that follow from what an event is about: the same thing gives the same id on any machine, and each
 //! kind of event has its place. Every derived id of the domain is made here.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::{EventId, StreamName};
 
 /// Which record of another program's session.
@@ -38,9 +38,16 @@ pub fn import_id(
 
 /// The id of the main event of a call with an idempotency key. `caller` is the key of the session that calls, or the
 /// name of the door.
-#[must_use]
-pub fn idempotency_id(verb: &str, caller: &str, key: &str) -> EventId {
-    EventId::derived("key", &joined(&[verb, caller]), key)
+///
+/// # Errors
+/// `InvalidInput` for an empty key: who gives one has lost it on the way, and would find another call's answer.
+pub fn idempotency_id(verb: &str, caller: &str, key: &str) -> Result<EventId> {
+    if key.is_empty() {
+        return Err(Error::invalid("the idempotency key is empty")
+            .field("idempotencyKey")
+            .hint("give each call a key of its own, or none"));
+    }
+    Ok(EventId::derived("key", &joined(&[verb, caller]), key))
 }
 
 /// The id of a firing of a watch rule: other than that of the firing before, also when the content is as it once was.
@@ -97,9 +104,9 @@ mod tests {
             import_id("pi", "s", ordinal(1, ""), ""),
             import_id("pi", "s", ordinal(1, "1"), ""),
             import_id("pi", "s", ordinal(11, ""), ""),
-            idempotency_id("send", "agent:main:main", "k"),
-            idempotency_id("spawn", "agent:main:main", "k"),
-            idempotency_id("send", "agent:main:mai", "nk"),
+            idempotency_id("send", "agent:main:main", "k").unwrap(),
+            idempotency_id("spawn", "agent:main:main", "k").unwrap(),
+            idempotency_id("send", "agent:main:mai", "nk").unwrap(),
             first,
             firing_id("r", "p", "bb", Some(first)),
             firing_id("r", "p", "aa", Some(first)),
@@ -111,6 +118,7 @@ mod tests {
             }
         }
         assert_eq!(first, firing_id("r", "p", "aa", None));
+        assert!(idempotency_id("send", "agent:main:main", "").is_err());
     }
 
     /// Goal: derived ids never change between releases. Method: three values computed apart from this code, with
@@ -119,7 +127,7 @@ mod tests {
     fn ids_are_these() {
         let got = [
             import_id("pi", "s", ImportedRecord::Id("1"), ""),
-            idempotency_id("send", "agent:main:main", "k"),
+            idempotency_id("send", "agent:main:main", "k").unwrap(),
             firing_id("r", "p", "aa", None),
         ];
         assert_eq!(got.map(|id| id.to_string()), IDS);

@@ -9,9 +9,9 @@ use crate::error::{Error, Result};
 const BYTES_MAX: usize = 64;
 
 /// What a channel cannot be called, because keys and streams begin so; `node-` and all that begins with it too.
-const RESERVED: [&str; 12] = [
+const RESERVED: [&str; 13] = [
     "agent", "main", "global", "unknown", "cron", "hook", "node", "run", "watch", "policy", "log",
-    "subagent",
+    "subagent", "import",
 ];
 
 /// The name of an agent: `[a-z0-9][a-z0-9_-]{0,63}`.

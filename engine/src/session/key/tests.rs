@@ -71,7 +71,9 @@ fn refused() {
     for typed in ["", "foo", "..", ".", "/abs", "../../etc/x", "%2e%2e/", "0198c0de-0000-7000"] {
         check(typed, &format!("error: {typed:?} is not a session key"));
     }
-    for name in ["run", "watch", "policy", "log", "subagent", "main", "global", "unknown", "Node"] {
+    for name in
+        ["run", "watch", "policy", "log", "import", "subagent", "main", "global", "unknown", "Node"]
+    {
         check(&format!("{name}:1"), "error: reserved_channel");
         assert!(SessionKey::of_chat(name, "1").is_err());
     }

@@ -75,7 +75,10 @@ fn repeats_push_once() {
     assert!(later.repeated);
     assert_eq!((&later.position, &later.session_id), (&first.position, &first.session_id));
     once.text = "other".into();
-    assert_eq!(*run(&scene, &once).unwrap_err().kind(), ErrorKind::IdReused);
+    let error = run(&scene, &once).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::IdReused);
+    let told = error.to_string();
+    assert!(told.contains("\"k1\" was used for another turn of cli:default"), "{told}");
     assert_eq!(log(&scene, "cli:default").len(), 3);
     once.idempotency_key = Some("k2".into());
     assert_eq!(run(&scene, &once).unwrap().session_id, "s2");
@@ -97,6 +100,30 @@ fn a_new_display_name_is_patched() {
     let types: Vec<&str> = log.iter().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(types, ["session.opened", "turn", "turn", "session.patched", "turn", "turn"]);
     assert!(log[3].ends_with(r#""set":{"displayName":"शाला"}}"#), "{}", log[3]);
+}
+
+/// Goal: what a push says of the chat is not lost on a session that is open, and what it does not say stays. Method: an
+/// account, then a thread, then another sort of chat; each is one patch, and none the second time.
+#[test]
+fn what_is_new_of_a_chat_is_patched() {
+    let scene = Scene::new();
+    let mut turn = user("telegram", "1", "a");
+    turn.account = Some("bot".into());
+    run(&scene, &turn).unwrap();
+    turn.account = None;
+    turn.thread = Some("9".into());
+    run(&scene, &turn).unwrap();
+    run(&scene, &turn).unwrap();
+    turn.chat_type = Some(ChatType::Direct);
+    run(&scene, &turn).unwrap();
+    let log = log(&scene, "telegram:1");
+    let patches: Vec<&String> = log.iter().filter(|l| l.starts_with("session.patched")).collect();
+    assert_eq!(patches.len(), 2, "{log:#?}");
+    assert!(patches[0].ends_with(r#""set":{"deliveryContext":{"channel":"telegram","to":"1","accountId":"bot","threadId":"9"}}}"#), "{}", patches[0]);
+    assert!(patches[1].ends_with(r#""set":{"chatType":"direct"}}"#), "{}", patches[1]);
+    let sessions = scene.sessions();
+    let row = sessions.row(&StreamName::new("telegram:1").unwrap()).unwrap();
+    assert_eq!(row.delivery_context.as_ref().unwrap().thread_id.as_deref(), Some("9"));
 }
 
 /// Goal: many who push first open once. Method: threads with one chat and no key, all started together.
@@ -155,10 +182,19 @@ fn refused() {
         user("node-7", "1", "x"),
         user("", "1", "x"),
         user("cli", "", "x"),
+        user("import", "1", "x"),
+        user("cli", "1", ""),
+        Push { idempotency_key: Some(String::new()), ..user("cli", "1", "x") },
         user("cli", &"é".repeat(600), "x"),
     ] {
         assert_eq!(*run(&scene, &bad).unwrap_err().kind(), ErrorKind::InvalidInput, "{bad:?}");
     }
+    let error = run(&scene, &user("cli", "1", &"x".repeat(64 << 20))).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::TooLarge);
+    assert!(
+        error.message().starts_with("the text has 67108864 bytes and 67108866 as JSON; "),
+        "{error}"
+    );
     assert!(scene.records().is_empty());
     assert_eq!(scene.store.head(&StreamName::new("cli:1").unwrap()).unwrap(), Version::ZERO);
 }
