@@ -2,6 +2,7 @@
 
 pub mod append;
 pub mod follow;
+pub mod foreign;
 pub mod growth;
 pub mod import;
 mod keeping;

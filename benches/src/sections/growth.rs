@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 
 use annals_engine::Engine;
 use annals_engine::engine::{self, Options};
-use annals_engine::projection::Folded;
-use annals_engine::session::index::Sessions;
-use annals_engine::store::{Append, Durability, View};
+use annals_engine::store::{Append, Durability};
 use fastrand::Rng;
 
 use super::Plan;
@@ -18,7 +16,8 @@ use crate::rounds::{self, Contestant, Figure, Side};
 use crate::stored;
 use crate::workload::Shape;
 
-/// What is done to a store of each size.
+/// What is done to a store of each size. Before flat work a turn is pushed, so that there is a snapshot as there is in a
+/// store that is used; linear work begins without one.
 #[derive(Clone, Copy)]
 struct Work {
     title: &'static str,
@@ -47,6 +46,9 @@ fn section(plan: &Plan, sizes: &[usize], work: Work) -> Section {
     for &events in sizes {
         let store = home.path().join(events.to_string());
         stored::copy(&Plan { events, ..plan.clone() }.store(), &store);
+        if !work.linear {
+            let _ = push(plan, &store);
+        }
         let name = format!("{events} events");
         contestants.push(Contestant::new(Side::Ours, name, move || (work.run)(plan, &store)));
     }
@@ -114,8 +116,7 @@ fn verify(_: &Plan, store: &Path) -> Result<Figure, String> {
 fn replay(_: &Plan, store: &Path) -> Result<Figure, String> {
     let begun = Instant::now();
     let engine = stored::open(store);
-    let folded =
-        Folded::<Sessions>::of(engine.store(), View::Durable).map_err(|error| error.to_string())?;
+    let folded = engine.sessions().map_err(|error| error.to_string())?;
     let took = begun.elapsed().as_secs_f64();
     if folded.state().is_empty() { Err("no sessions".to_owned()) } else { Ok(Figure::of(took)) }
 }

@@ -26,6 +26,15 @@ pub fn section(plan: &Plan) -> Section {
         contestants.push(Contestant::new(Side::Ours, name, || after_a_kill(plan, open)));
     }
     for plan in [plan, &small] {
+        let name = format!("annals, open and sessions, {} events", plan.events);
+        contestants.push(Contestant::new(Side::Ours, name, || after_a_kill(plan, sessions)));
+    }
+    contestants.push(Contestant::new(
+        Side::Ours,
+        format!("annals, open and sessions without a snapshot, {} events", plan.events),
+        || after_a_kill(plan, without_snapshot),
+    ));
+    for plan in [plan, &small] {
         let name = format!("annals, `sessions list`, {} events", plan.events);
         contestants.push(Contestant::new(Side::Ours, name, || after_a_kill(plan, list)));
     }
@@ -61,13 +70,18 @@ pub fn section(plan: &Plan) -> Section {
     section.verdicts = vec![
         verdict(format!("open after a kill: {ratio}"), growth("open"), Limit::AtMost(1.5)),
         verdict(
+            format!("open and sessions after a kill: {ratio}"),
+            growth("open and sessions"),
+            Limit::AtMost(1.5),
+        ),
+        verdict(
             format!("`sessions list` after a kill: {ratio}"),
             growth("`sessions list`"),
             Limit::AtMost(1.5),
         ),
         verdict(
-            "open after a kill: annals / raft-engine".to_owned(),
-            section.ratio("annals, open", "raft-engine"),
+            "open and sessions after a kill: annals / open of raft-engine".to_owned(),
+            section.ratio("annals, open and sessions", "raft-engine"),
             Limit::AtLeast(10.0),
         ),
     ];
@@ -101,6 +115,19 @@ fn open(store: &Path, _: &Program) -> Result<Duration, String> {
     let took = begun.elapsed();
     drop(engine);
     Ok(took)
+}
+
+fn sessions(store: &Path, _: &Program) -> Result<Duration, String> {
+    let begun = Instant::now();
+    let engine = Engine::open(store, Options::default()).map_err(|error| error.to_string())?;
+    let sessions = engine.sessions().map_err(|error| error.to_string())?;
+    let took = begun.elapsed();
+    if sessions.state().is_empty() { Err("no sessions".to_owned()) } else { Ok(took) }
+}
+
+fn without_snapshot(store: &Path, program: &Program) -> Result<Duration, String> {
+    std::fs::remove_dir_all(store.join("snapshots")).map_err(|error| error.to_string())?;
+    sessions(store, program)
 }
 
 fn list(store: &Path, program: &Program) -> Result<Duration, String> {

@@ -3,10 +3,6 @@
 use std::path::Path;
 use std::time::Instant;
 
-use annals_engine::projection::Folded;
-use annals_engine::session::index::Sessions;
-use annals_engine::store::View;
-
 use super::Plan;
 use super::keeping::{self, Parsed};
 use super::verify::on_one_core;
@@ -62,11 +58,11 @@ pub fn section(plan: &Plan) -> Section {
     section
 }
 
-fn ours(store: &Path, sessions: usize) -> Result<Figure, String> {
+/// A round of annals.
+pub(super) fn ours(store: &Path, sessions: usize) -> Result<Figure, String> {
     let begun = Instant::now();
     let engine = stored::open(store);
-    let folded =
-        Folded::<Sessions>::of(engine.store(), View::Durable).map_err(|error| error.to_string())?;
+    let folded = engine.sessions().map_err(|error| error.to_string())?;
     let took = begun.elapsed().as_secs_f64();
     checked(took, folded.state().len(), sessions)
 }

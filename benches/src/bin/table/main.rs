@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use annals_benches::report::{Section, targets};
 use annals_benches::sections::{
-    Plan, append, follow, growth, import, memory, open, point, processes, push, replay, verify,
+    Plan, append, follow, foreign, growth, import, memory, open, point, processes, push, replay,
+    verify,
 };
 use annals_benches::{machine, stored};
 use clap::{Parser, Subcommand};
@@ -52,6 +53,8 @@ enum Verb {
     Verify,
     /// Session rows from nothing
     Replay,
+    /// Session rows by programs of other languages
+    Foreign,
     /// The last turns of one session
     Point,
     /// `session push` of the program
@@ -129,6 +132,7 @@ fn of<'a>(verb: &'a Verb, plan: &'a Plan) -> Sections<'a> {
         Verb::Buffered => one(append::buffered),
         Verb::Verify => one(verify::section),
         Verb::Replay => one(replay::section),
+        Verb::Foreign => one(foreign::section),
         Verb::Point => one(point::section),
         Verb::Push => one(push::section),
         Verb::Follow => one(follow::section),
@@ -143,10 +147,11 @@ fn of<'a>(verb: &'a Verb, plan: &'a Plan) -> Sections<'a> {
 }
 
 fn all(plan: &Plan) -> Sections<'_> {
-    let ones: [fn(&Plan) -> Section; 9] = [
+    let ones: [fn(&Plan) -> Section; 10] = [
         append::buffered,
         verify::section,
         replay::section,
+        foreign::section,
         point::section,
         push::section,
         open::section,
