@@ -9,10 +9,14 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use annals_benches::floors::point::Places;
+use annals_benches::floors::{heads, map};
+use annals_benches::stored;
 use annals_benches::workload::{Events, Shape};
 use annals_engine::clock::{Clock, SystemClock};
 use annals_engine::engine::{self, Engine, Options};
 use annals_engine::format::scan::{Piece, Scan};
+use annals_engine::id::Version;
 use annals_engine::store::EventStore;
 use annals_engine::store::{Append, Durability, Item, MemoryStore, Read};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -100,6 +104,34 @@ fn verify(c: &mut Criterion) {
     group.finish();
 }
 
+/// Session rows from nothing, and the last 40 turns of the session that has the most; the floors read heads, and know
+/// where each line is.
+fn sessions(c: &mut Criterion) {
+    let home = tempfile::tempdir().unwrap();
+    let shape = Shape::default();
+    stored::make(home.path(), shape, 20_000);
+    let segments = map::segments(home.path());
+    let mut group = c.benchmark_group("sessions, 20,000 events, page cache");
+    group.throughput(Throughput::Elements(20_000));
+    group.bench_function("annals, rows from nothing", |b| {
+        b.iter(|| stored::open(home.path()).sessions().unwrap());
+    });
+    group.bench_function("floor, heads to rows", |b| {
+        b.iter(|| heads::fold(&segments, 1).len());
+    });
+    group.throughput(Throughput::Elements(40));
+    let places = Places::new(&segments);
+    let (engine, stream) = (stored::open(home.path()), shape.stream(0));
+    let last = engine.head(&stream).unwrap();
+    group.bench_function("annals, last 40 turns", |b| {
+        b.iter(|| engine.read_stream(&stream, Version(last.0 - 40)).unwrap().count());
+    });
+    group.bench_function("floor, last 40 turns by offset", |b| {
+        b.iter(|| places.last(stream.as_str(), 40).count());
+    });
+    group.finish();
+}
+
 fn events() -> Events {
     Events::at(Shape::default(), SystemClock.now())
 }
@@ -132,6 +164,6 @@ criterion_group! {
         .warm_up_time(Duration::from_millis(500))
         .measurement_time(Duration::from_secs(2))
         .sample_size(20);
-    targets = append, scan, verify
+    targets = append, scan, verify, sessions
 }
 criterion_main!(log);

@@ -150,3 +150,33 @@ impl Hasher for Fold {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::floors::map;
+    use crate::floors::point::Places;
+    use crate::stored;
+    use crate::workload::Shape;
+
+    /// Goal: the floors find what annals finds, or they would be floors of something else. Method: a small store; every
+    /// row's tokens and events, the same with one thread and with two, and the streams of the index of offsets.
+    #[test]
+    fn floors_and_annals_agree() {
+        let home = tempfile::tempdir().unwrap();
+        stored::make(home.path(), Shape { seed: 5, sessions: 50 }, 2_000);
+        let segments = map::segments(home.path());
+        let sessions = stored::open(home.path()).sessions().unwrap();
+        let rows = fold(&segments, 1);
+        assert_eq!(rows, fold(&segments, 2));
+        assert_eq!(rows.len(), sessions.state().len() + 1, "and the log's own stream");
+        for (name, events) in Places::new(&segments).streams() {
+            let theirs = annals_engine::id::StreamName::new(name.as_str()).unwrap();
+            let theirs = sessions.state().row(&theirs).unwrap();
+            let ours = rows.get(name.as_bytes()).unwrap();
+            assert_eq!((ours.tokens, ours.version), (theirs.total_tokens, events), "{name}");
+            assert!(ours.turns > 0 && ours.by_users <= ours.turns, "{name}");
+        }
+        assert_eq!(map::verify(&segments, 2), 2_001);
+    }
+}
