@@ -1,7 +1,7 @@
 //! Load: so many callers, each with one append at a time, for so long.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use annals_engine::clock::{Clock, ManualClock, SystemClock};
@@ -15,6 +15,9 @@ use crate::workload::{Events, Shape};
 
 /// How many different events are appended over and over.
 const EVENTS: usize = 4_096;
+
+/// More appends than a machine makes in a millisecond.
+const EVENTS_PER_MILLI: usize = 800;
 
 /// Calls `append` from `callers` threads until the time is up, with the number of the caller and that of the call;
 /// the figure is calls a second.
@@ -113,6 +116,30 @@ impl Feed {
                 Item::Gap(_) => None,
             })
             .collect()
+    }
+}
+
+/// Events that are made before the time runs, as the lines of the floors are.
+pub struct Ready<'a> {
+    feed: &'a Feed,
+    callers: Vec<Mutex<Vec<NewEvent>>>,
+}
+
+impl<'a> Ready<'a> {
+    /// As many as callers may need in so many milliseconds.
+    #[must_use]
+    pub fn new(feed: &'a Feed, callers: usize, millis: u64) -> Self {
+        let each = usize::try_from(millis).unwrap() * EVENTS_PER_MILLI / callers;
+        let mut random = Rng::new();
+        let mut of = |caller| (0..each).map(|call| feed.event(caller, call, &mut random)).collect();
+        Self { feed, callers: (0..callers).map(|caller| Mutex::new(of(caller))).collect() }
+    }
+
+    /// The next event of a caller, made now when none is left.
+    #[must_use]
+    pub fn next(&self, caller: usize, call: usize) -> NewEvent {
+        let ready = self.callers.get(caller).unwrap().lock().unwrap().pop();
+        ready.unwrap_or_else(|| self.feed.event(caller, call, &mut Rng::new()))
     }
 }
 

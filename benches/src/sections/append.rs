@@ -1,6 +1,5 @@
 //! Appends, one event a call, from one process.
 
-use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use fastrand::Rng;
 
 use super::Plan;
 use crate::floors::commit::{Alone, Appender, Unsynced, one_lock, two_buffers};
-use crate::load::{Feed, drive};
+use crate::load::{Feed, Ready, drive};
 use crate::report::{Limit, Section, Unit, Verdict};
 use crate::rivals;
 use crate::rounds::{self, Contestant, Figure, Side};
@@ -141,10 +140,9 @@ fn ours(
     let home = plan.scratch();
     let engine = Engine::open(home.path(), Options::default()).unwrap();
     engine.append(Append::new(vec![feed.event(0, 0, &mut Rng::new())])).unwrap();
+    let ready = Ready::new(feed, callers, plan.millis);
     drive(callers, Duration::from_millis(plan.millis), |caller, call| {
-        thread_local!(static RANDOM: RefCell<Rng> = RefCell::new(Rng::new()));
-        let event = RANDOM.with_borrow_mut(|random| feed.event(caller, call, random));
-        let append = Append::new(vec![event]).durability(durability);
+        let append = Append::new(vec![ready.next(caller, call)]).durability(durability);
         engine.append(append).map(drop).map_err(|error| error.to_string())
     })
 }
