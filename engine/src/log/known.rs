@@ -1,7 +1,7 @@
 //! What is known of the log's content without reading it again: the version of each stream, where each position and
 //! each id is. The stretches before the last few megabytes are asked through their indexes, the last one is in memory.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use crate::clock::Timestamp;
@@ -10,10 +10,14 @@ use crate::format::{self, Line};
 use crate::id::{Crc, EventId, Seq, StoreId, Version};
 use crate::storage::Storage;
 
-use super::index::{Builder, Index, Key, Part, Stretch, next_part, whole};
+use super::index::{Builder, Filter, Index, Key, Part, Stretch, hash_id, next_part, whole};
 use super::segments;
 use super::tail::{End, read_line};
 use super::walk::{Break, Link, Span};
+
+/// So many ids are looked for in the indexes one by one before the ids of all of them are read: a process that appends
+/// a little reads a little.
+const ASKED_MAX: u32 = 256;
 
 /// Where a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +34,10 @@ pub(super) struct Known {
     /// In the order of the log, without a hole before the recent stretch.
     parts: RefCell<Vec<Part>>,
     recent: Recent,
+    /// The ids of all parts, once they were asked for so often that it is worth reading them.
+    filter: RefCell<Option<Filter>>,
+    /// How many ids were asked for without it.
+    asked: Cell<u32>,
     /// Whether a stretch was closed that has no file yet.
     unwritten: bool,
 }
@@ -55,7 +63,15 @@ impl Recent {
 impl Known {
     pub(super) fn new(storage: Arc<dyn Storage>, store: StoreId) -> Self {
         let recent = Recent::new(Seq::ZERO, 0, Link::START);
-        Self { storage, store, parts: RefCell::default(), recent, unwritten: false }
+        Self {
+            storage,
+            store,
+            parts: RefCell::default(),
+            recent,
+            filter: RefCell::default(),
+            asked: Cell::new(0),
+            unwritten: false,
+        }
     }
 
     /// Begins a stretch; the one before it must be closed.
@@ -108,6 +124,9 @@ impl Known {
             sealed,
             broken: closed.broken,
         };
+        if let Some(filter) = self.filter.get_mut() {
+            closed.builder.id_hashes().for_each(|hash| filter.insert(hash));
+        }
         self.parts.get_mut().push(Part::Built(Arc::new((stretch, closed.builder))));
         self.unwritten = true;
     }
@@ -129,6 +148,7 @@ impl Known {
     fn take(&mut self, index: Index) -> End {
         let Stretch { segment, end: offset, last: seq, last_crc: crc, last_time: time, .. } =
             index.stretch;
+        *self.filter.get_mut() = None;
         self.parts.get_mut().push(Part::File(Box::new(index)));
         End { segment, offset, seq, crc, time }
     }
@@ -230,6 +250,9 @@ impl Known {
         if let Some(row) = self.recent.builder.row_of(id) {
             return Ok(Some(seq_of(self.recent.before.seq, row)));
         }
+        if !self.may_have(id)? {
+            return Ok(None);
+        }
         // A line is never older than the id in it, to the millisecond that such an id carries, but for the minutes that
         // clocks may differ.
         let made = id.embedded_time().map(|made| made.minus(crate::store::admit::ID_AGE_MAX));
@@ -249,6 +272,25 @@ impl Known {
             }
         }
         Ok(None)
+    }
+
+    /// Whether an id may stand in one of the parts; `false` is certain.
+    fn may_have(&self, id: EventId) -> Result<bool> {
+        if self.asked.get() < ASKED_MAX {
+            self.asked.set(self.asked.get() + 1);
+            return Ok(true);
+        }
+        let mut kept = self.filter.borrow_mut();
+        if kept.as_ref().is_none_or(Filter::is_full) {
+            let mut parts = self.parts.borrow_mut();
+            let lines: u64 = parts.iter().map(Part::lines_max).sum();
+            let filter = RefCell::new(Filter::with_room(2 * lines));
+            for part in parts.iter_mut() {
+                part.ask(&*self.storage, |part| part.fill(&mut filter.borrow_mut()))?;
+            }
+            *kept = Some(filter.into_inner());
+        }
+        Ok(kept.as_ref().is_none_or(|filter| filter.may_have(hash_id(id))))
     }
 
     fn id_at(&self, segment: Seq, offset: u64) -> Result<Option<EventId>> {

@@ -63,6 +63,37 @@ fn append_roll_reopen() {
     assert!(report.segments > 5, "{}", report.segments);
 }
 
+/// Goal: a repeat is known however many ids were asked for, in every stretch and after a reopening. Method: a thousand
+/// events over many indexes; while they come, and afterwards, ones from before are appended again.
+#[test]
+fn repeats_are_known_among_many_ids() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = open(&dir, 60_000);
+    let again = |log: &Log, event: &NewEvent, seq: Seq| {
+        let appended = log.append(buffered(event.clone())).unwrap();
+        assert!(appended.repeated);
+        assert_eq!(appended.positions[0].seq, seq);
+    };
+    let mut known: Vec<(NewEvent, Seq)> = Vec::new();
+    for i in 0..1_000 {
+        if i == 700 {
+            log = open(&dir, 60_000);
+        }
+        let event = event("a", &i.to_string());
+        let appended = log.append(buffered(event.clone())).unwrap();
+        assert!(!appended.repeated);
+        known.push((event, appended.positions[0].seq));
+        let (event, seq) = &known[i * 7 % known.len()];
+        again(&log, event, *seq);
+    }
+    known.iter().for_each(|(event, seq)| again(&log, event, *seq));
+    assert!(dir.path().join("store/log").read_dir().unwrap().count() > 6);
+}
+
+fn buffered(event: NewEvent) -> Append {
+    Append::new(vec![event]).durability(Durability::Buffered)
+}
+
 /// Many threads append to one stream: every version once, and nobody waits for ever.
 #[test]
 fn threads_share_groups() {

@@ -91,6 +91,11 @@ impl Builder {
         self.ids.get(&id).copied()
     }
 
+    /// The hashes of all ids.
+    pub(in crate::log) fn id_hashes(&self) -> impl Iterator<Item = u64> {
+        self.ids.keys().map(|id| hash_id(*id))
+    }
+
     /// Where the line of a row lies.
     pub(in crate::log) fn line(&self, row: u32) -> Option<(u64, u64)> {
         let [offset, len, ..] = *self.rows.get(row as usize)?;

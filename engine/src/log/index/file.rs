@@ -115,6 +115,11 @@ impl Index {
         rows
     }
 
+    /// The hashes of all ids.
+    pub(in crate::log) fn id_hashes(&self) -> impl Iterator<Item = u64> {
+        (0..self.sections.ids.count).map_while(|at| self.id_at(at)).map(|(hash, _)| hash)
+    }
+
     /// Where the line of a row lies: its offset in the segment and its length.
     pub(in crate::log) fn line(&self, row: u32) -> Option<(u64, u64)> {
         let entry = self.entry(self.sections.rows, ROW, u64::from(row))?;

@@ -9,10 +9,12 @@
 
 mod build;
 mod file;
+mod filter;
 mod part;
 
 pub(super) use build::Builder;
 pub(super) use file::{Index, Key};
+pub(super) use filter::Filter;
 pub(super) use part::{Part, next_part, read, whole};
 
 use crate::clock::Timestamp;
@@ -73,7 +75,7 @@ fn hash(bytes: &[u8]) -> u64 {
     sum ^ (sum >> 33)
 }
 
-fn hash_id(id: EventId) -> u64 {
+pub(super) fn hash_id(id: EventId) -> u64 {
     hash(id.0.as_bytes())
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Builder, Index, Key, Stretch};
+use super::{Builder, Filter, Index, Key, Stretch};
 use crate::error::Result;
 use crate::format::LOG_DIR;
 use crate::id::{EventId, Seq, StoreId, Version};
@@ -40,6 +40,20 @@ impl Part {
         match self {
             Self::File(index) => index.rows_like(id),
             Self::Built(built) => built.1.row_of(id).into_iter().collect(),
+        }
+    }
+
+    /// How many lines there are, at the most.
+    pub(in crate::log) fn lines_max(&self) -> u64 {
+        let stretch = self.stretch();
+        stretch.last.0.saturating_sub(stretch.before.0)
+    }
+
+    /// Puts the hashes of all ids into a filter.
+    pub(in crate::log) fn fill(&self, filter: &mut Filter) {
+        match self {
+            Self::File(index) => index.id_hashes().for_each(|hash| filter.insert(hash)),
+            Self::Built(built) => built.1.id_hashes().for_each(|hash| filter.insert(hash)),
         }
     }
 
