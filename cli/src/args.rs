@@ -2,20 +2,20 @@
 //! a verb stand beside the verb, in `commands`.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands;
-use crate::output::Format;
 use crate::output::color::ColorWhen;
+use crate::output::{Format, terminal_width};
 
 /// A durable, append-only event log under AI agents: watch it, query it, check it, feed it.
 #[derive(Debug, Parser)]
 #[command(
     name = "annals",
     version,
-    max_term_width = 100,
     subcommand_required = true,
     arg_required_else_help = true,
     disable_help_subcommand = true,
@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// The store's folder [env: ANNALS_HOME; default: annals in the XDG data folder]
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, global = true)]
     pub(crate) store: Option<PathBuf>,
     /// The form of the output
     #[arg(short, long, value_name = "FORM", value_enum, global = true)]
@@ -95,24 +95,33 @@ const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}\n{before-help}{option
 
 const AFTER: &str = "\
 Examples:
-  annals quickstart                             make a store and fill it with what is there
-  annals tail -f                                watch every session as it speaks
-  annals tail -f -m                             only what sessions say to each other
-  annals log --type spawn,error --since 2h      what was spawned and what failed
+  annals quickstart                         make a store and fill it
+  annals tail -f                            watch every session as it speaks
+  annals tail -f -m                         only what sessions say to each other
+  annals log --type spawn,error --since 2h  what was spawned and what failed
   annals log --session 'agent:*:subagent:*' --json | jq .next
   annals verify && annals stats
 
 Exit codes:
-  0 done   1 failed   2 usage   3 not found   4 timeout   5 denied   6 damage found
-  7 busy or conflict   130 interrupted   143 terminated
+  0 done   1 failed   2 usage   3 not found   4 timeout   5 denied
+  6 damage found   7 busy or conflict   130 interrupted   143 terminated
 
-`annals VERB --help` says more about a verb.";
+`annals VERB --help` or `annals help VERB` says more about a verb.";
 
 /// The command line as clap knows it, with its help put together.
 pub(crate) fn command() -> clap::Command {
-    let command = Cli::command();
+    let command = Cli::command().term_width(width());
     let verbs = verbs_text(&command);
     command.help_template(TEMPLATE).before_help(verbs).after_help(AFTER)
+}
+
+/// How wide help is where nobody says how wide the screen is, and at most.
+const WIDTH: usize = 80;
+const WIDTH_MOST: usize = 100;
+
+fn width() -> usize {
+    let stdout = std::io::stdout();
+    if stdout.is_terminal() { terminal_width(&stdout).min(WIDTH_MOST) } else { WIDTH }
 }
 
 fn verbs_text(command: &clap::Command) -> String {
@@ -133,8 +142,18 @@ fn verbs_text(command: &clap::Command) -> String {
 /// # Errors
 /// What clap says, help and version included.
 pub(crate) fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
-    let matches = command().try_get_matches_from(args)?;
+    let matches = command().try_get_matches_from(spelled_out(args))?;
     Cli::from_arg_matches(&matches)
+}
+
+/// `annals help VERB` is `annals VERB --help`.
+fn spelled_out(args: &[OsString]) -> Vec<OsString> {
+    let mut args = args.to_vec();
+    if args.get(1).is_some_and(|arg| arg == "help") {
+        args.remove(1);
+        args.push("--help".into());
+    }
+    args
 }
 
 /// Whether the arguments ask for JSON, for a failure to be told in it although they do not parse.

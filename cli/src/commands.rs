@@ -73,7 +73,13 @@ fn refuse(error: &clap::Error, mut out: Output) -> Exit {
     if out.is_json() {
         let first = text.lines().next().unwrap_or_default();
         let message = first.strip_prefix("error: ").unwrap_or(first);
-        let failure = Failure::usage(message).hint("`annals --help` lists the verbs");
+        let tips: Vec<&str> =
+            text.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).collect();
+        let hint = match tips.is_empty() {
+            true => "`annals --help` lists the verbs".to_owned(),
+            false => tips.join("; "),
+        };
+        let failure = Failure::usage(message).hint(hint);
         return out.finish(Err(failure));
     }
     crate::output::say(text.trim_end());

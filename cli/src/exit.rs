@@ -12,14 +12,15 @@ pub(crate) enum Exit {
     Ok,
     /// It was not, for a reason that none of the other codes names.
     Failed,
-    /// The command line, or a value in it or in the environment, makes no sense.
+    /// The command line, or a value in it or in the environment, makes no sense, or names what this program cannot
+    /// take.
     Usage,
     /// There is nothing under the name given.
     NotFound,
     /// The time given passed.
     #[expect(dead_code, reason = "the table is the interface; no verb waits yet")]
     Timeout,
-    /// A policy, a permission or a setting says no.
+    /// A policy, a permission, a setting or a read-only file system says no.
     Denied,
     /// Stored bytes are damaged.
     Damage,
@@ -47,9 +48,9 @@ impl Exit {
 
     fn of(kind: &ErrorKind) -> Self {
         match kind {
-            ErrorKind::InvalidInput | ErrorKind::TooLarge => Self::Usage,
+            ErrorKind::InvalidInput | ErrorKind::TooLarge | ErrorKind::Unsupported => Self::Usage,
             ErrorKind::NotFound => Self::NotFound,
-            ErrorKind::Refused => Self::Denied,
+            ErrorKind::Refused | ErrorKind::ReadOnly => Self::Denied,
             ErrorKind::Corrupt => Self::Damage,
             ErrorKind::Busy
             | ErrorKind::Conflict { .. }
@@ -111,15 +112,24 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let denied = io_kind(&error) == Some(io::ErrorKind::PermissionDenied);
-        let exit = if denied { Exit::Denied } else { Exit::of(error.kind()) };
-        let mut failure = Self::new(exit, error.kind().code(), with_causes(&error));
-        if let Some(hint) = error.hint_text() {
-            failure = failure.hint(hint);
+        let (exit, code, hint) = match io_kind(&error) {
+            Some(io::ErrorKind::PermissionDenied) => (Exit::Denied, "denied", Some(PERMISSION)),
+            Some(io::ErrorKind::IsADirectory) => (Exit::Damage, "corrupt", Some(FOLDER)),
+            Some(io::ErrorKind::ReadOnlyFilesystem) => (Exit::Denied, "read_only", Some(MOUNT)),
+            _ => (Exit::of(error.kind()), error.kind().code(), None),
+        };
+        let failure = Self::new(exit, code, with_causes(&error));
+        match error.hint_text().or(hint) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
-        failure
     }
 }
+
+const PERMISSION: &str = "the files and folders of a store belong to who appends to it; verbs that read need to read them \
+                          only";
+const FOLDER: &str = "a folder stands where a file belongs: put back what was there";
+const MOUNT: &str = "the file system is mounted read-only; verbs that read work there";
 
 /// What writing to standard output says.
 impl From<io::Error> for Failure {
@@ -174,7 +184,13 @@ mod tests {
         assert_eq!(of(ErrorKind::HistoryChanged), (7, "history_changed"));
         assert_eq!(of(ErrorKind::Full), (1, "full"));
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
-        assert_eq!(exit_of(Error::io("opening", denied)), (5, "io"));
+        assert_eq!(exit_of(Error::io("opening", denied)), (5, "denied"));
+        assert_eq!(of(ErrorKind::Unsupported), (2, "unsupported"));
+        assert_eq!(of(ErrorKind::ReadOnly), (5, "read_only"));
+        let mount = io::Error::from(io::ErrorKind::ReadOnlyFilesystem);
+        assert_eq!(exit_of(Error::io("opening", mount)), (5, "read_only"));
+        let folder = io::Error::from(io::ErrorKind::IsADirectory);
+        assert_eq!(exit_of(Error::io("opening", folder)), (6, "corrupt"));
     }
 
     /// A message says its causes once each, the outermost first.

@@ -6,8 +6,10 @@ mod event_type;
 mod names;
 
 use annals_engine::Engine;
+use annals_engine::clock::Timestamp;
 use annals_engine::session::event::SessionKind;
 use annals_engine::store::{Filter, NamePattern, Record};
+use clap::ValueHint;
 use clap::builder::PossibleValuesParser;
 use regex::Regex;
 
@@ -42,38 +44,38 @@ const PREFIX_LEAST: usize = 4;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
-    /// Sessions, and the runs that work on them: a key, or a pattern with * and ?
-    #[arg(long, value_name = "KEY|GLOB")]
+    /// Sessions, and the runs that work on them: a key, its beginning, or a pattern with * and ?
+    #[arg(long, value_name = "KEY|GLOB", value_hint = ValueHint::Other)]
     session: Vec<String>,
     /// Types: `turn`, `run.finished`; families: `spawn`, `run`; patterns; `error` for what went wrong
-    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
+    #[arg(long = "type", value_name = "TYPE", value_hint = ValueHint::Other, value_delimiter = ',')]
     types: Vec<String>,
     /// Kinds of sessions
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind_parser())]
     kind: Vec<String>,
     /// Messages between sessions that come from here
-    #[arg(long, value_name = "KEY|GLOB")]
+    #[arg(long, value_name = "KEY|GLOB", value_hint = ValueHint::Other)]
     from: Option<String>,
     /// Messages between sessions that go here
-    #[arg(long, value_name = "KEY|GLOB")]
+    #[arg(long, value_name = "KEY|GLOB", value_hint = ValueHint::Other)]
     to: Option<String>,
     /// Sessions of this agent
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_hint = ValueHint::Other)]
     agent: Option<String>,
     /// What belongs to this run: its id, or the beginning of it
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_hint = ValueHint::Other)]
     run: Option<String>,
     /// What follows from one outside stimulus: the flow's id, or the beginning of it
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_hint = ValueHint::Other)]
     flow: Option<String>,
     /// Text that matches a regular expression
-    #[arg(short = 'g', long, value_name = "REGEX")]
+    #[arg(short = 'g', long, value_name = "REGEX", value_hint = ValueHint::Other)]
     grep: Option<String>,
     /// Not before: 2h, 3d, yesterday, 14:30, an ISO time, or #42 for a place in the log
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "WHEN", value_hint = ValueHint::Other)]
     since: Option<String>,
-    /// Not after; the same forms
-    #[arg(long, value_name = "WHEN")]
+    /// Not after; the same forms. Following ends when that time has come
+    #[arg(long, value_name = "WHEN", value_hint = ValueHint::Other)]
     until: Option<String>,
     /// Whether the log's own housekeeping is wanted too.
     #[arg(skip)]
@@ -89,8 +91,8 @@ pub(crate) struct Wanted {
     sessions: Vec<Name>,
     types: Types,
     kinds: Vec<SessionKind>,
-    from: Option<Glob>,
-    to: Option<Glob>,
+    from: Option<Name>,
+    to: Option<Name>,
     agent: Option<String>,
     run: Option<String>,
     flow: Option<String>,
@@ -129,8 +131,8 @@ impl FilterArgs {
             sessions: self.session.iter().map(|p| Name::check(p)).collect::<Result<_, _>>()?,
             types: Types::check(&self.types, self.housekeeping)?,
             kinds: self.kind.iter().filter_map(|word| SessionKind::from_word(word)).collect(),
-            from: self.from.as_deref().map(|p| pattern("--from", p)).transpose()?,
-            to: self.to.as_deref().map(|p| pattern("--to", p)).transpose()?,
+            from: self.from.as_deref().map(|p| Name::of("--from", p)).transpose()?,
+            to: self.to.as_deref().map(|p| Name::of("--to", p)).transpose()?,
             agent: self.agent.clone(),
             run: self.run.as_deref().map(|id| beginning("--run", id)).transpose()?,
             flow: self.flow.as_deref().map(|id| beginning("--flow", id)).transpose()?,
@@ -154,6 +156,8 @@ impl Wanted {
     /// # Errors
     /// Not found, usage when several fit, damage when all that is known of it is that it was lost.
     pub(crate) fn resolve(&mut self, engine: &Engine) -> Result<(), Failure> {
+        names::resolve_end(&mut self.from, engine)?;
+        names::resolve_end(&mut self.to, engine)?;
         names::resolve(&mut self.sessions, engine)
     }
 
@@ -195,6 +199,14 @@ impl Wanted {
             && self.grep.as_ref().is_none_or(|regex| shown.has_text(regex))
     }
 
+    /// The time after which nothing that happens is wanted.
+    pub(crate) fn ends_at(&self) -> Option<Timestamp> {
+        match self.until {
+            Some(Bound::Time(until)) => Some(until),
+            _ => None,
+        }
+    }
+
     /// Whether nothing that comes later can be wanted.
     pub(crate) fn is_over(&self, record: &Record) -> bool {
         matches!(self.until, Some(Bound::Seq(until)) if record.seq >= until)
@@ -229,7 +241,7 @@ impl Wanted {
             return true;
         }
         let Some(message) = &shown.message else { return false };
-        let fits = |glob: Option<&Glob>, key: &str| glob.is_none_or(|glob| glob.matches(key));
+        let fits = |name: Option<&Name>, key: &str| name.is_none_or(|name| name.is(key));
         fits(self.from.as_ref(), &message.from) && fits(self.to.as_ref(), &message.to)
     }
 }

@@ -193,7 +193,7 @@ fn name_of(format: &Format) -> String {
 }
 
 /// The width that the terminal tells, or the shell in `COLUMNS`.
-fn terminal_width(stdout: &io::Stdout) -> usize {
+pub(crate) fn terminal_width(stdout: &io::Stdout) -> usize {
     let told = rustix::termios::tcgetwinsize(stdout).ok().map(|size| usize::from(size.ws_col));
     let shell = || std::env::var("COLUMNS").ok()?.parse::<usize>().ok();
     told.filter(|width| *width > 0)

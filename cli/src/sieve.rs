@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use annals_engine::clock::Timestamp;
 use annals_engine::format::control;
 use annals_engine::id::StoreId;
 use annals_engine::session::audit::{Audit, Message};
@@ -72,6 +73,11 @@ impl Sieve {
             gap: None,
             over: false,
         }
+    }
+
+    /// The time after which nothing that happens is wanted.
+    pub(crate) fn ends_at(&self) -> Option<Timestamp> {
+        self.wanted.ends_at()
     }
 
     /// Whether something that has passed by could still be taken back.

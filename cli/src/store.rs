@@ -96,10 +96,13 @@ fn options() -> Options {
 /// What the engine wants a person to know.
 fn sentence(notice: &Notice) -> String {
     match notice {
-        Notice::TornTail { bytes, kept, .. } => format!(
-            "note: the last writer left {} that were never acknowledged (torn); they are kept in {kept}",
-            count(*bytes, "byte")
-        ),
+        Notice::TornTail { bytes, kept, .. } => {
+            let (were, are) = if *bytes == 1 { ("was", "it is") } else { ("were", "they are") };
+            let left = count(*bytes, "byte");
+            format!(
+                "note: the last writer left {left} that {were} never acknowledged (torn); {are} kept in {kept}"
+            )
+        }
         Notice::LockWait(wait) => {
             let holder = wait.holder.as_deref().unwrap_or("somebody");
             let seconds = wait.waited.as_secs();

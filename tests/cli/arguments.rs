@@ -28,6 +28,11 @@ fn bad_values_are_usage_errors() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:#?}");
         assert!(ran.stderr.contains(told), "{ran:#?}");
     }
+    let answer = home.fails(&["log", "--typ", "turn"], 2, "usage");
+    assert!(
+        answer["error"]["hint"].as_str().is_some_and(|hint| hint.contains("'--type'")),
+        "{answer}"
+    );
     let ran = home.run(&["verify", "-o", "csv"]);
     assert_eq!(ran.code, Some(2), "{ran:#?}");
     assert!(ran.stderr.contains("it has table, json"), "{ran:#?}");

@@ -108,6 +108,10 @@ fn filters() {
     check(&["--run", "run-1"], &["turn", "run.requested", "spawn.accepted", "run.finished"]);
     check(&["--from", MAIN], &["turn", "spawn.accepted", "send.refused"]);
     check(&["--to", "agent:ops:*"], &["send.refused"]);
+    check(&["--to", "agent:ops:main"], &["send.refused"]);
+    check(&["--to", "agent:main:subagent:0a1b"], &["turn", "spawn.accepted"]);
+    check(&["--from", "agent:main:subagent:0a1b"], &["run.finished"]);
+    check(&["--from", "nobody"], &[]);
     check(&["--from", "agent:*:subagent:*", "--to", MAIN], &["run.finished"]);
     check(&["-g", "w.rds"], &["turn", "turn"]);
     check(&["-g", "^Größe$"], &["x.acme.tick"]);
@@ -116,6 +120,69 @@ fn filters() {
     check(&["--until", "1h"], &[]);
     check(&["--since", "yesterday", "--type", "policy"], &["policy.changed"]);
     check(&["-n", "2", "--type", "session"], &["session.opened", "session.opened"]);
+}
+
+/// Goal: nobody takes one session for another without being told. Method: the beginning of a key, and the key.
+#[test]
+fn beginnings_are_told() {
+    let home = scene();
+    for args in [
+        &["log", "--session", "telegram:4"][..],
+        &["export", "telegram:4"],
+        &["log", "-m", "--from", "telegram:4"],
+    ] {
+        let ran = home.run(args);
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        assert!(ran.stderr.contains("note: telegram:4 stands for telegram:42"), "{ran:#?}");
+    }
+    let ran = home.run(&["log", "--session", "telegram:42"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+}
+
+/// Goal: following ends when nothing more can be wanted. Method: a follower until now, which must end by itself with
+/// what is there.
+#[test]
+fn following_until_now_ends() {
+    let home = scene();
+    let text = home.ok(&["tail", "-f", "--until", "now", "--type", "turn"]);
+    assert_eq!(text.lines().count(), 2, "{text}");
+}
+
+/// Goal: a pipe gets every value whole, a screen the beginning of each. Method: a patch with one long value and one
+/// short one behind it.
+#[test]
+fn long_values() {
+    let home = Home::new();
+    home.push("cli", "default", "hi");
+    let long = "a long value ".repeat(30);
+    append(
+        &home.store(),
+        "cli:default",
+        "x.acme.note",
+        &format!("{{'long':'{long}','short':'seen'}}"),
+    );
+    let text = home.ok(&["log", "--type", "x.acme.note"]);
+    assert!(text.contains(long.trim()) && text.contains("short=seen"), "{text}");
+    let (_, text) =
+        crate::support::on_terminal(home.command(&["log", "--type", "x.acme.note"]), 160);
+    assert!(text.contains("long=a long value") && text.contains("… short=seen"), "{text}");
+}
+
+/// Goal: times have one meaning in every form. Method: an event that happened long before it was recorded.
+#[test]
+fn recorded_and_happened() {
+    let home = Home::new();
+    let then = "2020-05-01T12:00:00.000000Z";
+    let turn =
+        format!("{{'at':'{then}','sessionId':'s','role':'user','from':'external','content':'x'}}");
+    append(&home.store(), "pi:1", "turn", &turn);
+    let event = &home.json_lines(&["log", "-o", "jsonl"])[0];
+    let csv = home.ok(&["log", "-o", "csv"]);
+    let mut rows = csv.lines();
+    assert!(rows.next().expect("titles").starts_with("seq,time,at,"), "{csv}");
+    let time = event["time"].as_str().expect("text");
+    assert_eq!(event["at"], then);
+    assert!(rows.next().expect("a row").contains(&format!(",{time},{then},")), "{csv}");
 }
 
 /// Goal: places in the log bound a query on both sides, both included. Method: from the position of one event to that
@@ -297,9 +364,9 @@ fn raw_and_csv() {
     assert_eq!(home.ok(&["export", "-o", "raw"]), bytes.trim_end_matches('\n').to_owned() + "\n");
     let csv = home.ok(&["log", "-o", "csv", "--type", "turn"]);
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
-    assert_eq!(reader.headers().expect("titles").get(8), Some("text"));
+    assert_eq!(reader.headers().expect("titles").get(9), Some("text"));
     let texts: Vec<String> =
-        reader.records().map(|row| row.expect("a row")[8].to_owned()).collect();
+        reader.records().map(|row| row.expect("a row")[9].to_owned()).collect();
     assert_eq!(texts, ["please count the words", "run run-1, round 1: count the words"]);
 }
 

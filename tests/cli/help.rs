@@ -2,7 +2,7 @@
 
 use expect_test::expect_file;
 
-use crate::support::Home;
+use crate::support::{Home, on_terminal};
 
 /// Goal: help says the same to a pipe and to `-h`, fits a page, and changes on purpose only. Method: the help of the
 /// program and of each verb against a file; set `UPDATE_EXPECT=1` to write them anew.
@@ -11,7 +11,7 @@ fn help_is_as_written_down() {
     let home = Home::new();
     let check = |name: &str, args: &[&str]| {
         let text = home.ok(args);
-        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         expect_file![format!("{}/../tests/cli/help/{name}.txt", env!("CARGO_MANIFEST_DIR"))]
             .assert_eq(&text);
     };
@@ -35,6 +35,35 @@ fn help_is_as_written_down() {
     check("sessions-list", &["sessions", "list", "--help"]);
     check("sessions-history", &["sessions", "history", "--help"]);
     assert_eq!(home.ok(&["-h"]), home.ok(&["--help"]));
+    assert_eq!(home.ok(&["help"]), home.ok(&["--help"]));
+    assert_eq!(home.ok(&["help", "session", "push"]), home.ok(&["session", "push", "--help"]));
+    home.fails(&["help", "nonsense"], 2, "usage");
+}
+
+/// Goal: help fits the screen, and its paragraphs fill it. Method: terminals of four widths; no line is wider than the
+/// screen or than 100 columns, and of a paragraph only the last line is short.
+#[test]
+fn help_fits_the_screen() {
+    let home = Home::new();
+    for width in [60, 80, 100, 160] {
+        for args in [&["--help"][..], &["log", "--help"], &["session", "push", "--help"]] {
+            let (code, text) = on_terminal(home.command(args), width);
+            assert_eq!(code, Some(0));
+            let wrapped = text.lines().filter(|line| !line.starts_with("Usage: "));
+            let widest = wrapped.map(|line| line.chars().count()).max().unwrap_or(0);
+            assert!(widest <= usize::from(width.min(100)), "{widest} at {width}: {text}");
+        }
+        let (_, text) = on_terminal(home.command(&["log", "--help"]), width);
+        let behind = text.lines().skip_while(|line| !line.starts_with("In JSON and CSV"));
+        let paragraph: Vec<&str> = behind.take_while(|line| !line.is_empty()).collect();
+        for pair in paragraph.windows(2) {
+            let next = pair[1].split(' ').next().unwrap_or_default();
+            assert!(
+                pair[0].len() + 1 + next.len() > usize::from(width.min(100)),
+                "{width}: {text}"
+            );
+        }
+    }
 }
 
 /// Goal: no arguments are a question, answered on standard error with exit code 2. Method: run it bare.
@@ -56,6 +85,18 @@ fn completions_of_every_shell() {
         for verb in ["tail", "sessions"] {
             assert!(script.contains(verb), "{shell}: {verb}");
         }
+    }
+    let zsh = home.ok(&["completions", "zsh"]);
+    for option in ["--session", "--type", "--from", "--agent", "--since", "--grep", "--after"] {
+        let offers = zsh.lines().filter(|line| {
+            line.contains(&format!("'{option}=[")) || line.contains(&format!("'*{option}=["))
+        });
+        let offers: Vec<&str> = offers.collect();
+        assert!(!offers.is_empty(), "{option}");
+        assert!(
+            offers.iter().all(|line| !line.contains("_files") && !line.contains("_default")),
+            "{offers:?}"
+        );
     }
     home.fails(&["completions", "tcsh"], 2, "usage");
 }

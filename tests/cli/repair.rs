@@ -352,3 +352,17 @@ fn damage_to_a_full_segment_refuses_no_append() {
     home.push("cli", "default", "and on it goes");
     home.fails(&["verify"], 6, "damaged");
 }
+
+/// Goal: a folder in the place of a segment is damage, and says what to do. Method: every verb that looks at it.
+#[test]
+fn a_folder_in_the_place_of_a_segment() {
+    let home = Home::new();
+    home.push("cli", "default", "one");
+    remove(&segment(&home));
+    write(segment(&home).join("inside"), "");
+    for args in [&["verify"][..], &["log"], &["session", "push", "cli", "default", "user", "hi"]] {
+        let answer = home.fails(args, 6, "corrupt");
+        let hint = answer["error"]["hint"].as_str().expect("a hint");
+        assert!(hint.contains("put back what was there"), "{answer}");
+    }
+}

@@ -35,6 +35,16 @@ fn lists() {
     assert!(ran.stderr.contains("1 of 2 shown"), "{ran:#?}");
     assert_eq!(home.json_lines(&["sessions", "list", "-o", "jsonl"]).len(), 2);
     home.fails(&["sessions", "list", "--kind", "corn"], 2, "usage");
+    assert!(home.ok(&["sessions", "list", "--messages", "1"]).contains("cli:default  user: three"));
+    append(
+        &home.store(),
+        "cli:default",
+        "session.reset",
+        "{'sessionId':'s2','previousSessionId':'s','reason':'manual','effectiveAt':'2026-04-01T00:00:00.000000Z'}",
+    );
+    let stats = home.json(&["stats", "--json"]);
+    assert_eq!((&stats["sessions"], &stats["sessionParts"]), (&2.into(), &3.into()), "{stats}");
+    assert!(home.ok(&["stats"]).contains("sessions  2 in 3 parts"));
 }
 
 /// Goal: a history is read by key, by id and by the beginning of either; nothing said is swallowed. Method: text,

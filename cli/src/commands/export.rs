@@ -20,14 +20,14 @@ use document::{Document, Markup};
 /// Write events for other programs, or sessions to read
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-As CloudEvents each line is one event in structured JSON: `stream` is its subject, `seq` its sequence
-(20 digits, so that it sorts as text), `flow` its correlationid, `cause` its causationid. `time` says
-when it happened, `recordedtime` when it was appended. Missing events are events of the type
+As CloudEvents each line is one event in structured JSON: `stream` is its subject, `seq` its sequence \
+(20 digits, so that it sorts as text), `flow` its correlationid, `cause` its causationid. `time` says \
+when it happened, `recordedtime` when it was appended. The log's own housekeeping is among them. Missing events are events of the type \
 annals.gap. `-o raw` writes the lines of the log byte for byte instead.
 
-As Markdown and as text, what was said is whole; what is left out, such as the bytes of pictures, is
-named in its place. Every line that somebody said is quoted (`> `) in Markdown and set in by two
-blanks in text: what stands at the margin is the document's own. In Markdown, HTML, pictures,
+As Markdown and as text, what was said is whole; what is left out, such as the bytes of pictures, is \
+named in its place. Every line that somebody said is quoted (`> `) in Markdown and set in by two \
+blanks in text: what stands at the margin is the document's own. In Markdown, HTML, pictures, \
 headings, rules and links to anywhere but the web and mail are shown as typed and not acted upon.
 
 Examples:
@@ -36,14 +36,14 @@ Examples:
   annals export telegram:42 --as markdown > chat.md
   annals export --type turn -o raw | jq -r .stream | sort | uniq -c")]
 pub(crate) struct Args {
-    /// Only this session, and the runs that work on it: a key, or a pattern with * and ?
-    #[arg(value_name = "KEY|GLOB")]
+    /// Only this session, and the runs that work on it: a key, its beginning, or a pattern with * and ?
+    #[arg(value_name = "KEY|GLOB", value_hint = clap::ValueHint::Other)]
     key: Option<String>,
     /// What to write
     #[arg(long = "as", value_name = "WHAT", value_enum, default_value_t)]
     what: What,
     /// Begin after this cursor
-    #[arg(long, value_name = "CURSOR")]
+    #[arg(long, value_name = "CURSOR", value_hint = clap::ValueHint::Other)]
     after: Option<Cursor>,
     /// Fail with exit code 6 when events are missing
     #[arg(long)]

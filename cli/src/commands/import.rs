@@ -26,9 +26,9 @@ const DAMAGES_SHOWN: usize = 20;
 /// Bring in transcripts of other programs
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A PATH is a file or a folder: what is in it is found out by looking at it. Known are state folders of
-OpenClaw from before its sessions moved to SQLite, session files of pi, and sessions of Claude Code
-with their sub-agents. Sources are only read. A second run adds what is new and nothing twice, so an
+A PATH is a file or a folder: what is in it is found out by looking at it. Known are state folders of \
+OpenClaw from before its sessions moved to SQLite, session files of pi, and sessions of Claude Code \
+with their sub-agents. Sources are only read. A second run adds what is new and nothing twice, so an \
 import that was stopped is simply repeated.
 
 Examples:
@@ -38,7 +38,7 @@ Examples:
   annals import backup.jsonl --json | jq .totals")]
 pub(crate) struct Args {
     /// Files or folders
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required = true, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
     /// Look and report, and append nothing
     #[arg(long)]

@@ -19,24 +19,31 @@ use crate::store;
 /// Query past events
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-With --json the answer is one object: events (a missing range stands among them as {\"gap\": …}), how
+With --json the answer is one object: events (a missing range stands among them as {\"gap\": …}), how \
 many more match, and `next`, the cursor to go on from. Every event carries its own cursor too.
+
+In JSON and CSV `time` is when an event was recorded, and `at` when it happened: in JSON only where \
+the two differ. --since, --until and the lines for eyes go by when it happened.
+
+A session that --session names must be there (exit code 3); the other filters may fit nothing, which \
+is an empty answer. The log's own housekeeping (log.opened, log.sealed, log.mark) is left out unless \
+--type asks for it; `annals export` has every line.
 
 Examples:
   annals log --since yesterday
   annals log --type spawn,error --since 1h --session 'agent:main:*' -n 50
-  annals log -m --from agent:main:main       what the main session sent to others
+  annals log -m --from agent:main:main      what the main session sent
   annals log --since '#1200' --until '#1300' -o raw
   annals log --json --after \"$(annals log --json | jq -r .next)\"")]
 pub(crate) struct Args {
-    /// How many events at most; 0 for all
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    /// How many events at most, from the oldest on; 0 for all. `annals tail -n` gives the last
+    #[arg(short = 'n', long, value_name = "N", value_hint = clap::ValueHint::Other, default_value_t = 50)]
     limit: usize,
     /// Only what goes between sessions: turns, sends, spawns, announces, refusals, policy
     #[arg(short, long)]
     messages: bool,
     /// Begin after this cursor, as `next` printed it
-    #[arg(long, value_name = "CURSOR")]
+    #[arg(long, value_name = "CURSOR", value_hint = clap::ValueHint::Other)]
     after: Option<Cursor>,
     /// Fail with exit code 6 when events are missing
     #[arg(long)]

@@ -21,8 +21,8 @@ use tour::{Brought, Tour};
 /// Make a store and fill it with what is there
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Looks where agent programs usually keep their sessions, lists what is there, asks, imports the newest
-up to 256 MiB, checks the store and shows it. Without transcripts, without permission, or without a
+Looks where agent programs usually keep their sessions, lists what is there, asks, imports the newest \
+up to 256 MiB, checks the store and shows it. Without transcripts, without permission, or without a \
 terminal to ask on and without --yes, it imports a small sample instead. Sources are only read.
 
 Examples:
@@ -51,6 +51,8 @@ pub(crate) fn run(_: &Args, context: &mut Context) -> Result<Exit, Failure> {
         _ => bring_in_sample(&engine)?,
     };
     let verified = store::verify(&folder)?;
+    // What was imported meanwhile lies in the past of whoever looks at it.
+    context.out.now = engine.clock().now();
     let tour = Tour {
         engine: &engine,
         folder: &folder,

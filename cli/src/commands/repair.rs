@@ -16,9 +16,9 @@ use crate::store;
 /// Say what damage needs; with --apply, accept it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --apply nothing is changed. With it, lines in the log say which events are missing and why
-that was accepted, the damaged bytes of the log are copied to torn/, and the store takes appends
-again. What is missing stays missing: restore the segment from a backup first if there is one. A
+Without --apply nothing is changed. With it, lines in the log say which events are missing and why \
+that was accepted, the damaged bytes of the log are copied to torn/, and the store takes appends \
+again. What is missing stays missing: restore the segment from a backup first if there is one. A \
 content that lies apart (blobs/) is left as it is: put back from a backup, it is whole again.
 
 Examples:
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long)]
     apply: bool,
     /// Why it is accepted, for whoever reads the log later
-    #[arg(long, value_name = "TEXT", default_value = "accepted by the operator")]
+    #[arg(long, value_name = "TEXT", value_hint = clap::ValueHint::Other, default_value = "accepted by the operator")]
     reason: String,
 }
 

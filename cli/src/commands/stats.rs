@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use annals_engine::Engine;
 use annals_engine::clock::Timestamp;
 use annals_engine::id::Seq;
 use annals_engine::session::event::TurnHead;
+use annals_engine::session::index::{Archived, ListQuery};
 use annals_engine::store::{EventStore, Item, Read, Record, View};
 use serde::Serialize;
 
@@ -23,6 +25,8 @@ const STEP: u64 = 4_096;
 /// Count what is in the log
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Sessions are counted as `annals sessions list --all` lists them; each reset begins a new part of one.
+
 Examples:
   annals stats
   annals stats --json | jq .byType")]
@@ -32,7 +36,8 @@ pub(crate) fn run(_: &Args, context: &mut Context) -> Result<Exit, Failure> {
     context.out.only("stats", &[Format::Table, Format::Json])?;
     let folder = store::folder(&context.global)?;
     let engine = store::open_read_only(&context.global)?;
-    let stats = read(engine.store(), &folder)?;
+    let mut stats = read(engine.store(), &folder)?;
+    stats.count_sessions(&engine)?;
     if context.out.format == Format::Json {
         context.out.object(&stats)?;
     } else {
@@ -52,6 +57,7 @@ struct Stats {
     bytes: u64,
     streams: usize,
     sessions: u64,
+    session_parts: u64,
     turns: BTreeMap<&'static str, u64>,
     tokens_in: u64,
     tokens_out: u64,
@@ -102,12 +108,22 @@ fn read(events: &dyn EventStore, folder: &Path) -> Result<Stats, Failure> {
 }
 
 impl Stats {
+    /// Counts the sessions as the lists of sessions do: one that was reset has several parts.
+    fn count_sessions(&mut self, engine: &Engine) -> Result<(), Failure> {
+        let sessions = engine.sessions()?;
+        let list =
+            sessions.state().list(&ListQuery { archived: Archived::With, ..ListQuery::default() });
+        self.sessions = u64::try_from(list.rows.len()).unwrap_or(u64::MAX);
+        let parts = list.rows.iter().map(|row| sessions.state().parts(&row.key).len());
+        self.session_parts = parts.map(|parts| u64::try_from(parts).unwrap_or(u64::MAX)).sum();
+        Ok(())
+    }
+
     fn count(&mut self, record: &Record) {
         let kind = record.kind.as_str();
         self.events += 1;
         self.bytes += u64::try_from(record.to_line().len()).unwrap_or(0);
         *self.by_type.entry(kind.to_owned()).or_default() += 1;
-        self.sessions += u64::from(kind == "session.opened");
         if kind == "turn"
             && let Some(head) = TurnHead::read(record.data.as_str())
         {
@@ -136,7 +152,8 @@ fn show(stats: &Stats, out: &mut Output) -> Result<(), Failure> {
             out.line(&format!("{name:<9} #{} {}", place.seq, time.show(place.at)))?;
         }
     }
-    out.line(&format!("sessions  {}", grouped(stats.sessions)))?;
+    let (sessions, parts) = (grouped(stats.sessions), count(stats.session_parts, "part"));
+    out.line(&format!("sessions  {sessions} in {parts}"))?;
     let turns: Vec<String> =
         stats.turns.iter().map(|(role, n)| format!("{} {role}", grouped(*n))).collect();
     if !turns.is_empty() {

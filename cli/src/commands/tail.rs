@@ -1,7 +1,10 @@
 //! `tail`: the end of the log, and with `-f` what comes after it, as it comes.
 
+use std::time::Duration;
+
+use annals_engine::clock::Clock;
 use annals_engine::store::{Cursor, EventStore, Followed, Item, View};
-use annals_engine::{Error, ErrorKind};
+use annals_engine::{Engine, Error, ErrorKind};
 
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
@@ -15,16 +18,16 @@ use crate::{signal, store};
 /// Watch events as they come: the audit view
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-An inter-session message shows as `from -> to` with its run, round and decision. Missing events show
-as a GAP line, and as an object {\"gap\": …} in JSON. Lines for eyes reach to the last whole batch,
+An inter-session message shows as `from -> to` with its run, round and decision. Missing events show \
+as a GAP line, and as an object {\"gap\": …} in JSON. Lines for eyes reach to the last whole batch, \
 every other form to what is on stable storage.
 
 Examples:
-  annals tail -n 50                          the last 50 events
-  annals tail -f -m                          only what sessions say to each other, as they say it
+  annals tail -n 50                         the last 50 events
+  annals tail -f -m                         only what sessions say to each other
   annals tail -f --session 'agent:*:subagent:*' --type turn
   annals tail -f --json | jq -c '{seq, type}'
-  annals tail -f --json --after CURSOR       go on where a line printed that cursor")]
+  annals tail -f --json --after CURSOR      go on where a line had that cursor")]
 pub(crate) struct Args {
     /// Go on as events come
     #[arg(short, long)]
@@ -33,10 +36,10 @@ pub(crate) struct Args {
     #[arg(short, long)]
     messages: bool,
     /// How many events to begin with
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    #[arg(short = 'n', long, value_name = "N", value_hint = clap::ValueHint::Other, default_value_t = 20)]
     lines: usize,
     /// Begin after this cursor instead, with every event
-    #[arg(long, value_name = "CURSOR", conflicts_with = "lines")]
+    #[arg(long, value_name = "CURSOR", value_hint = clap::ValueHint::Other, conflicts_with = "lines")]
     after: Option<Cursor>,
     /// Fail with exit code 6 when events are missing
     #[arg(long)]
@@ -63,7 +66,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     }
     if args.follow {
         signal::end_when_unread()?;
-        tail.follow(events, &mut context.out)?;
+        tail.follow(&engine, &mut context.out)?;
     }
     Ok(if args.strict && tail.gaps > 0 { Exit::Damage } else { Exit::Ok })
 }
@@ -109,9 +112,9 @@ impl Tail {
     }
 
     /// All that comes, until nothing more can be wanted.
-    fn follow(&mut self, events: &dyn EventStore, out: &mut Output) -> Result<(), Failure> {
+    fn follow(&mut self, engine: &Engine, out: &mut Output) -> Result<(), Failure> {
         out.flush()?;
-        while let Some(changed) = self.follow_history(events, out)? {
+        while let Some(changed) = self.follow_history(engine, out)? {
             if !self.sieve.is_unsure() {
                 return Err(changed.into());
             }
@@ -128,9 +131,10 @@ impl Tail {
     /// Follows one history to its end: `None` when nothing more is wanted, the error when the history changed.
     fn follow_history(
         &mut self,
-        events: &dyn EventStore,
+        engine: &Engine,
         out: &mut Output,
     ) -> Result<Option<Error>, Failure> {
+        let events = engine.store();
         let changed = |error: &Error| *error.kind() == ErrorKind::HistoryChanged;
         let mut follower = match events.follow(self.sieve.read(self.view, Reach::Future)) {
             Ok(follower) => follower,
@@ -138,15 +142,23 @@ impl Tail {
             Err(error) => return Err(error.into()),
         };
         while !self.sieve.over {
-            match follower.next(None) {
+            match follower.next(self.time_left(engine.clock())) {
                 Ok(Followed::Item(item)) => self.take(item, events, out)?,
                 Ok(Followed::CaughtUp(_)) => out.flush()?,
-                Ok(Followed::Quiet) => {}
+                Ok(Followed::Quiet) => {
+                    self.sieve.over |= self.time_left(engine.clock()) == Some(Duration::ZERO);
+                }
                 Err(error) if changed(&error) => return Ok(Some(error)),
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(None)
+    }
+
+    /// How long events can still be wanted; `None` for ever.
+    fn time_left(&self, clock: &dyn Clock) -> Option<Duration> {
+        let left = self.sieve.ends_at()?.as_micros().saturating_sub(clock.now().as_micros());
+        Some(Duration::from_micros(u64::try_from(left).unwrap_or(0)))
     }
 
     fn take(

@@ -17,10 +17,10 @@ use crate::store;
 /// Check every byte of the log
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit code 0: every acknowledged event is there. 6: damage was found; what each range costs is told.
-A torn tail is what a writer that died left behind the last whole batch: no acknowledged event is in
-it, and the next append keeps it aside. It counts only with --strict, and so does damage that was
-accepted. Where nothing says what was acknowledged (lock.sync is gone), a torn tail counts always.
+Exit code 0: every acknowledged event is there. 6: damage was found; what each range costs is told. \
+A torn tail is what a writer that died left behind the last whole batch: no acknowledged event is in \
+it, and the next append keeps it aside. It counts only with --strict, and so does damage that was \
+accepted. Where nothing says what was acknowledged (lock.sync is gone), a torn tail counts always. \
 With --json, `verdict` is sound, accepted, torn, unsure or damaged.
 
 Examples:

@@ -1,13 +1,15 @@
 //! Sessions as they are named in a filter: a pattern, a key, the id of a part, or the beginning of either.
 
-use annals_engine::Engine;
 use annals_engine::id::{StreamName, Version};
 use annals_engine::session::key::SessionKey;
 use annals_engine::store::NamePattern;
+use annals_engine::{Engine, ErrorKind};
 
 use super::pattern;
 use crate::exit::Failure;
 use crate::glob::{self, Glob};
+use crate::output::say;
+use crate::output::text::one_line;
 use crate::store::operator;
 
 /// A session, or several, as named.
@@ -20,7 +22,12 @@ pub(super) enum Name {
 
 impl Name {
     pub(super) fn check(text: &str) -> Result<Self, Failure> {
-        let glob = pattern("--session", text)?;
+        Self::of("--session", text)
+    }
+
+    /// The same for another option.
+    pub(super) fn of(option: &str, text: &str) -> Result<Self, Failure> {
+        let glob = pattern(option, text)?;
         Ok(if glob::is_glob(text) { Self::Pattern(glob) } else { Self::One(text.to_owned()) })
     }
 
@@ -51,9 +58,41 @@ pub(super) fn resolve(names: &mut [Name], engine: &Engine) -> Result<(), Failure
             continue;
         }
         let sessions = engine.sessions()?;
-        *text = sessions.state().find(text, &caller.agent, caller.names)?.key.to_string();
+        let found = sessions.state().find(text, &caller.agent, caller.names)?.key.to_string();
+        told(text, &found);
+        *text = found;
     }
     Ok(())
+}
+
+/// Puts the whole key in the place of the name of one end of messages. It need not be a session of this store: what fits
+/// none stays as it is.
+pub(super) fn resolve_end(name: &mut Option<Name>, engine: &Engine) -> Result<(), Failure> {
+    let Some(Name::One(text)) = name else { return Ok(()) };
+    let key = canonical(text)?;
+    if engine.head(&StreamName::new(key.as_str())?)? > Version::ZERO {
+        *text = key;
+        return Ok(());
+    }
+    let caller = operator()?;
+    match engine.sessions()?.state().find(text, &caller.agent, caller.names) {
+        Ok(found) => {
+            let found = found.key.to_string();
+            told(text, &found);
+            *text = found;
+            Ok(())
+        }
+        Err(error) if *error.kind() == ErrorKind::NotFound => {
+            *text = key;
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Says which session was taken for a name that is not its key.
+fn told(typed: &str, found: &str) {
+    say(&format!("note: {} stands for {}", one_line(typed), one_line(found)));
 }
 
 /// A key in its canonical form; any other text as it is.

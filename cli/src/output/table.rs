@@ -6,6 +6,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Between two columns.
 const GAP: usize = 2;
 
+/// Where nothing is cut, a column is as wide as its widest cell, but no wider than this for the sake of a few: what is
+/// longer pushes its own row aside and no other.
+const ALIGNED_MOST: usize = 48;
+
 /// A column and what it can bear.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
@@ -54,6 +58,12 @@ impl Cell {
     pub(crate) fn styled(text: impl Into<String>, style: anstyle::Style) -> Self {
         Self { text: text.into(), style }
     }
+
+    /// The same in at most so many cells; whole without a limit.
+    fn within(&self, width: Option<usize>) -> Self {
+        let text = width.map_or_else(|| self.text.clone(), |width| cut(&self.text, width));
+        Self { text, style: self.style }
+    }
 }
 
 impl<T: Into<String>> From<T> for Cell {
@@ -71,7 +81,15 @@ pub(crate) fn lines(
 ) -> Vec<String> {
     let widths = fit(columns, &natural_widths(columns, rows), width);
     let titles: Vec<Cell> = columns.iter().map(|c| Cell::styled(c.title, title)).collect();
-    let row = |cells: &[Cell]| one_line(columns, &widths, cells);
+    let cuts = width.is_some();
+    let row = |cells: &[Cell]| {
+        let texts: Vec<Cell> = cells
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| cell.within(width.filter(|_| cuts)))
+            .collect();
+        one_line(columns, &widths, &texts)
+    };
     std::iter::once(row(&titles)).chain(rows.iter().map(|cells| row(cells))).collect()
 }
 
@@ -86,7 +104,10 @@ fn natural_widths(columns: &[Column], rows: &[Vec<Cell>]) -> Vec<usize> {
 /// The width of each column; `None` for one that has to go.
 fn fit(columns: &[Column], natural: &[usize], width: Option<usize>) -> Vec<Option<usize>> {
     let mut kept: Vec<Option<usize>> = natural.iter().copied().map(Some).collect();
-    let Some(width) = width else { return kept };
+    let Some(width) = width else {
+        kept.iter_mut().for_each(|width| *width = width.map(|width| width.min(ALIGNED_MOST)));
+        return kept;
+    };
     loop {
         let widths = shrunk(columns, kept.clone(), width);
         if total(&widths) <= width || !drop_one(columns, &mut kept) {
@@ -131,11 +152,10 @@ fn one_line(columns: &[Column], widths: &[Option<usize>], cells: &[Cell]) -> Str
     let mut owed = 0;
     for ((column, width), cell) in columns.iter().zip(widths).zip(cells) {
         let Some(width) = *width else { continue };
-        let text = cut(&cell.text, width);
-        let padding = width.saturating_sub(text.width());
+        let padding = width.saturating_sub(cell.text.width());
         let before = if column.right { padding } else { 0 };
         line.extend(std::iter::repeat_n(' ', owed + before));
-        line.push_str(&dress(&text, cell.style));
+        line.push_str(&dress(&cell.text, cell.style));
         owed = GAP + padding - before;
     }
     line
@@ -208,6 +228,17 @@ SESSION              N  KIND   TITLE
 agent:main:main      7  main   The release notes
 telegram:1       12345  other  日本語のとても長い題",
         );
+    }
+
+    /// One long cell does not push the rows of the others apart.
+    #[test]
+    fn one_long_cell() {
+        let long = "x".repeat(1_000);
+        let rows = [vec![long.as_str().into(), "1".into()], vec!["short".into(), "2".into()]];
+        let columns = [Column::fixed("KEY"), Column::fixed("N").right()];
+        let got = lines(&columns, &rows, anstyle::Style::new(), None);
+        assert_eq!(got[1], format!("{long}  1"));
+        assert_eq!(got[2], format!("short{}2", " ".repeat(ALIGNED_MOST - 5 + GAP)));
     }
 
     /// The roomiest columns give first.

@@ -41,9 +41,15 @@ impl TimeStyle {
     }
 }
 
+/// What happened while the program read is no clock that runs ahead.
+const READING: i64 = 10;
+
 /// How long ago, in one unit; `None` when the date says more.
 fn ago(now: Timestamp, at: Timestamp) -> Option<String> {
     let seconds = (now.as_micros() - at.as_micros()) / 1_000_000;
+    if (-READING..0).contains(&seconds) {
+        return Some("now".to_owned());
+    }
     let text = match seconds.unsigned_abs() {
         0 => return Some("now".to_owned()),
         s @ 1..60 => format!("{s}s"),
@@ -75,6 +81,7 @@ mod tests {
         check(7_199, "1h ago");
         check(86_400 * 29, "29d ago");
         check(86_400 * 31, "2026-03-01");
+        check(-2, "now");
         check(-90, "in 1m");
     }
 

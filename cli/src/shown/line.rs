@@ -39,7 +39,8 @@ impl LineStyle {
         let room = self.width.map(|width| width.saturating_sub(used));
         let share = self.width.zip(room).map(|(width, room)| room.min(width / 2));
         let (who, dressed_who) = self.who(shown, share);
-        let mut text = one_line(&summary(shown));
+        let fields = if self.width.is_some() { Fields::Short } else { Fields::Whole };
+        let mut text = one_line(&summary(shown, fields));
         if let Some(room) = room {
             text = cut(&text, room.saturating_sub(who.width()));
         }
@@ -92,13 +93,13 @@ fn what(shown: &Shown) -> String {
 }
 
 /// What an event says beyond that: of a message the facts that tell it from others, then the text.
-pub(crate) fn summary(shown: &Shown) -> String {
+pub(crate) fn summary(shown: &Shown, of: Fields) -> String {
     let text = match shown.event() {
         Some(Event::Turn(turn)) => turn_text(&turn, shown),
         Some(Event::RunOutput(output)) => output.text,
         _ => match &shown.message {
             Some(message) => message.text.clone().unwrap_or_default(),
-            None => fields(shown.payload().as_str()),
+            None => fields(shown.payload().as_str(), of),
         },
     };
     match shown.message.as_ref().map(facts) {
@@ -132,16 +133,28 @@ fn turn_text(turn: &Turn, shown: &Shown) -> String {
 /// Members that a line says in another place, or that only a program wants.
 const PASSED_OVER: [&str; 4] = ["at", "sessionId", "runId", "source"];
 
-/// Members of a payload as `name=value`, long ones left to the other forms of output.
-fn fields(data: &str) -> String {
-    const LONG: usize = 120;
+/// How much of the members of a payload is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fields {
+    /// Everything.
+    Whole,
+    /// Of a long value its beginning, so that the others have room.
+    Short,
+}
+
+/// Members of a payload as `name=value`.
+fn fields(data: &str, of: Fields) -> String {
+    const LONG: usize = 60;
     let members: Members = serde_json::from_str(data).unwrap_or_default();
     let told =
         |(name, value): &&(String, Json)| !PASSED_OVER.contains(&name.as_str()) && !value.is_null();
     let shown = members.0.iter().filter(told);
     let texts = shown.map(|(name, value)| {
         let text = value.read::<String>().unwrap_or_else(|| value.as_str().to_owned());
-        if text.len() > LONG { format!("{name}=…") } else { format!("{name}={text}") }
+        match of {
+            Fields::Whole => format!("{name}={text}"),
+            Fields::Short => format!("{name}={}", cut(&one_line(&text), LONG)),
+        }
     });
     texts.collect::<Vec<_>>().join(" ")
 }

@@ -3,7 +3,7 @@
 use annals_engine::id::StoreId;
 use annals_engine::store::Damage;
 
-use super::line::{self, LineStyle};
+use super::line::{self, Fields, LineStyle};
 use super::{Shown, gap, wire};
 use crate::exit::Failure;
 use crate::output::text::one_line;
@@ -60,7 +60,7 @@ impl Printer {
             Format::Csv => {
                 self.csv_titles(out)?;
                 let seq = damage.seqs.map(|(first, _)| first.to_string()).unwrap_or_default();
-                out.csv(&[&seq, "", "", "gap", "", "", "", "", &gap::sentence(damage)])
+                out.csv(&[&seq, "", "", "", "gap", "", "", "", "", &gap::sentence(damage)])
             }
         }
     }
@@ -69,7 +69,7 @@ impl Printer {
         if std::mem::replace(&mut self.titled, true) {
             return Ok(());
         }
-        out.csv(&["seq", "time", "stream", "type", "id", "from", "to", "run", "text"])
+        out.csv(&["seq", "time", "at", "stream", "type", "id", "from", "to", "run", "text"])
     }
 }
 
@@ -79,6 +79,7 @@ fn csv_event(out: &mut Output, shown: &Shown) -> Result<(), Failure> {
     let of = |part: Option<&String>| part.cloned().unwrap_or_default();
     out.csv(&[
         &record.seq.to_string(),
+        &record.time.to_string(),
         &shown.at.to_string(),
         record.stream.as_str(),
         record.kind.as_str(),
@@ -86,6 +87,6 @@ fn csv_event(out: &mut Output, shown: &Shown) -> Result<(), Failure> {
         &of(message.map(|m| &m.from)),
         &of(message.map(|m| &m.to)),
         &of(message.and_then(|m| m.run.as_ref())),
-        &one_line(&line::summary(shown)),
+        &one_line(&line::summary(shown, Fields::Whole)),
     ])
 }

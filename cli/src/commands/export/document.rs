@@ -9,6 +9,7 @@ use super::prose::{code, prose, quoted};
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::text::{bytes, count, indented, many_lines, one_line};
+use crate::shown::line::Fields;
 use crate::shown::{Shown, gap, line, wire};
 use crate::sieve::Step;
 
@@ -46,7 +47,10 @@ impl Document {
                     _ => {
                         let time = shown.at;
                         let kind = &shown.record.kind;
-                        self.paragraph(&format!("{kind}, {time}: {}", line::summary(shown)), out)
+                        self.paragraph(
+                            &format!("{kind}, {time}: {}", line::summary(shown, Fields::Whole)),
+                            out,
+                        )
                     }
                 }
             }

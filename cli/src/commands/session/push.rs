@@ -16,42 +16,43 @@ use crate::store;
 /// Append a turn to the session of a chat
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The turn is on stable storage when this returns, and no agent is started by it. A user's turn counts
-as one from outside; an assistant's and a system's do not. What the options say of the chat is kept
-when the session opens, and recorded as a change when it is open and says something else. From
-standard input a byte order mark and the last line feed are no part of the text; an empty text is
+The turn is on stable storage when this returns, and no agent is started by it. A user's turn counts \
+as one from outside; an assistant's and a system's do not. What the options say of the chat is kept \
+when the session opens, and recorded as a change when it is open and says something else. From \
+standard input a byte order mark and the last line feed are no part of the text; an empty text is \
 refused. A text has at most 64 MiB as JSON.
 
 Examples:
   annals session push cli default user 'hello'
-  annals session push telegram 987654321 user 'hi' --chat-type direct --display-name Ana
+  annals session push telegram 987654321 user 'hi' --display-name Ana
   git log -1 | annals session push cli default user -")]
 pub(crate) struct Args {
     /// The channel: cli, telegram, webhook, or any other
+    #[arg(value_hint = clap::ValueHint::Other)]
     channel: String,
     /// The chat on that channel
-    #[arg(allow_hyphen_values = true)]
+    #[arg(allow_hyphen_values = true, value_hint = clap::ValueHint::Other)]
     chat: String,
     /// Whose turn
     #[arg(value_parser = PossibleValuesParser::new(ROLES))]
     role: String,
     /// What was said; `-` reads it from standard input
-    #[arg(allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
+    #[arg(allow_hyphen_values = true, value_hint = clap::ValueHint::Other, value_parser = NonEmptyStringValueParser::new())]
     text: String,
     /// What sort of chat
     #[arg(long, value_name = "TYPE", value_parser = chat_types())]
     chat_type: Option<String>,
     /// The account on the channel
-    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "ID", value_hint = clap::ValueHint::Other, value_parser = NonEmptyStringValueParser::new())]
     account: Option<String>,
     /// The thread
-    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "ID", value_hint = clap::ValueHint::Other, value_parser = NonEmptyStringValueParser::new())]
     thread: Option<String>,
     /// The name that the channel shows
-    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAME", value_hint = clap::ValueHint::Other, value_parser = NonEmptyStringValueParser::new())]
     display_name: Option<String>,
     /// Pushes with the same key push once
-    #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "KEY", value_hint = clap::ValueHint::Other, value_parser = NonEmptyStringValueParser::new())]
     idempotency_key: Option<String>,
 }
 

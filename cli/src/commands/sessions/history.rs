@@ -18,16 +18,18 @@ use crate::{shown, store};
 #[command(after_help = "\
 What was said is set in by two blanks, so that nothing in it can pass for the head of a message.
 
+In JSON, times are milliseconds since 1970, as the session tools of agents give them.
+
 Examples:
   annals sessions history telegram:42
   annals sessions history main -n 10 --include-tools
   annals sessions history 019a             the beginning of a key or of an id is enough")]
 pub(crate) struct Args {
     /// The session: its key, the id of one of its parts, or the beginning of either
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", value_hint = clap::ValueHint::Other)]
     key: String,
     /// How many messages at most; 0 for all
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    #[arg(short = 'n', long, value_name = "N", value_hint = clap::ValueHint::Other, default_value_t = 50)]
     limit: usize,
     /// What tools answered too
     #[arg(long)]
@@ -36,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long)]
     all_parts: bool,
     /// The page before the one that printed this cursor
-    #[arg(long, value_name = "CURSOR")]
+    #[arg(long, value_name = "CURSOR", value_hint = clap::ValueHint::Other)]
     cursor: Option<String>,
 }
 

@@ -18,6 +18,8 @@ use crate::{shown, store};
 /// List sessions, the last changed first
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+In JSON, times are milliseconds since 1970, as the session tools of agents give them.
+
 Examples:
   annals sessions list
   annals sessions list --kind main,cron --active 60
@@ -27,10 +29,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
     kind: Vec<String>,
     /// Only sessions in which something happened in the last so many minutes
-    #[arg(long, value_name = "MINUTES")]
+    #[arg(long, value_name = "MINUTES", value_hint = clap::ValueHint::Other)]
     active: Option<u64>,
     /// How many of the last messages to show with each
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", value_hint = clap::ValueHint::Other, default_value_t = 0)]
     messages: usize,
     /// Only archived sessions
     #[arg(long, conflicts_with = "all")]
@@ -39,10 +41,10 @@ pub(crate) struct Args {
     #[arg(long)]
     all: bool,
     /// How many rows at most; 0 for all
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    #[arg(short = 'n', long, value_name = "N", value_hint = clap::ValueHint::Other, default_value_t = 50)]
     limit: usize,
     /// Go on where an earlier answer ended
-    #[arg(long, value_name = "CURSOR")]
+    #[arg(long, value_name = "CURSOR", value_hint = clap::ValueHint::Other)]
     cursor: Option<String>,
 }
 
