@@ -272,6 +272,7 @@ impl Walk<'_> {
         if let Some(first) = self.found.refused.first() {
             let more = match self.found.refused.len() - 1 {
                 0 => String::new(),
+                1 => format!("; one more file under {} likewise", path.display()),
                 more => format!("; {more} more files under {} likewise", path.display()),
             };
             let message = format!("{}{more}", first.reason);
