@@ -5,11 +5,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::format::{LOG_DIR, TRAILER, segment_first, segment_path, trailer_crc};
+use crate::format::{LOG_DIR, TRAILER, decode, segment_first, segment_path, trailer_crc};
 use crate::id::Seq;
 use crate::storage::{Access, Advice, File, Mapping, Storage, read_full, write_full};
 
-use super::walk::Link;
+use super::walk::{Link, is_seal};
 
 /// The first positions of all segments, in order.
 pub(super) fn list(storage: &dyn Storage) -> Result<Vec<Seq>> {
@@ -50,10 +50,37 @@ impl Deref for Bytes {
     }
 }
 
-/// The bytes of a segment that has a successor, so that nobody writes it again.
+/// The bytes of a segment that has a successor.
 pub(super) fn map(storage: &dyn Storage, first: Seq) -> Result<Bytes> {
-    let file = open(storage, first, Access::Read)?;
+    map_file(storage, first, &*open(storage, first, Access::Read)?)
+}
+
+/// The bytes of a segment that has a successor, from its file. When it ends with its seal it is mapped: nobody writes
+/// or cuts it any more. Another one was left behind damage, or what follows it is a stray file, and once that is taken
+/// away the end of this one may be cut: its bytes are copied.
+pub(super) fn map_file(storage: &dyn Storage, first: Seq, file: &dyn File) -> Result<Bytes> {
+    if !ends_with_seal(file).map_err(|e| error(storage, first, "read", e))? {
+        return read_from(storage, first, file, 0);
+    }
     file.map().map(Bytes::Mapped).map_err(|e| error(storage, first, "map", e))
+}
+
+/// The bytes of the active segment, mapped. Nobody may look at those that are not durable, since they may be cut.
+pub(super) fn map_durable(file: &dyn File) -> io::Result<Bytes> {
+    file.map().map(Bytes::Mapped)
+}
+
+/// So many bytes at the end of a segment hold its seal.
+const SEAL_MAX: usize = 1_024;
+
+fn ends_with_seal(file: &dyn File) -> io::Result<bool> {
+    let mut end = [0; SEAL_MAX];
+    let start = file.size()?.saturating_sub(SEAL_MAX as u64);
+    let got = read_full(file, &mut end, start)?;
+    let end = end.get(..got).unwrap_or_default();
+    let before = end.split_last().and_then(|(_, rest)| memchr::memrchr(b'\n', rest));
+    let last = before.and_then(|at| end.get(at + 1..)).unwrap_or_default();
+    Ok(decode(last).is_ok_and(|line| is_seal(&line)))
 }
 
 /// The bytes of the active segment from an offset to its present end, copied: it may grow or be cut meanwhile.

@@ -12,7 +12,9 @@ use crate::id::{EventId, EventType};
 use crate::storage::Disk;
 use crate::store::{Expected, Filter, Item, NamePattern, NewEvent};
 
-fn event(stream: &str, text: &str) -> NewEvent {
+pub(super) use damage::{flip_line, segments_of};
+
+pub(super) fn event(stream: &str, text: &str) -> NewEvent {
     NewEvent {
         id: EventId::new(SystemClock.now()),
         stream: StreamName::new(stream).unwrap(),
@@ -23,7 +25,7 @@ fn event(stream: &str, text: &str) -> NewEvent {
     }
 }
 
-fn open(dir: &tempfile::TempDir, segment_bytes: u64) -> Log {
+pub(super) fn open(dir: &tempfile::TempDir, segment_bytes: u64) -> Log {
     let storage = Arc::new(Disk::new(dir.path().join("store")));
     let options = Options { segment_bytes, index_bytes: segment_bytes / 3, ..Options::default() };
     Log::open(storage, Arc::new(SystemClock), options).unwrap()
@@ -159,7 +161,7 @@ fn answers(dir: &tempfile::TempDir, ids: &[EventId]) -> String {
 }
 
 /// A store with three streams over many segments, with the ids of its events and two that it has not.
-fn several_segments(dir: &tempfile::TempDir) -> Vec<EventId> {
+pub(super) fn several_segments(dir: &tempfile::TempDir) -> Vec<EventId> {
     let log = open(dir, 6_000);
     let mut ids: Vec<EventId> = Vec::new();
     for i in 0..126 {
@@ -215,11 +217,11 @@ fn indexes_change_no_answer() {
     assert_eq!(answers(&dir, &ids), expect, "no indexes");
 }
 
-fn bytes_of(storage: &Arc<dyn Storage>, path: &str) -> Vec<u8> {
+pub(super) fn bytes_of(storage: &Arc<dyn Storage>, path: &str) -> Vec<u8> {
     storage.open(path, crate::storage::Access::Read).unwrap().map().unwrap().to_vec()
 }
 
-fn put(storage: &Arc<dyn Storage>, path: &str, bytes: &[u8]) {
+pub(super) fn put(storage: &Arc<dyn Storage>, path: &str, bytes: &[u8]) {
     let file = storage.open(path, crate::storage::Access::WriteOrCreate).unwrap();
     file.truncate(0).unwrap();
     crate::storage::write_full(&*file, bytes, 0).unwrap();

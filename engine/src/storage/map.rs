@@ -1,4 +1,4 @@
-//! The memory map of files that no longer change: the only `unsafe` of the project.
+//! The memory map of files that no longer change where they are looked at: the only `unsafe` of the project.
 #![expect(unsafe_code, reason = "a memory map cannot be made without it")]
 
 use std::fs;
@@ -56,9 +56,12 @@ pub(super) fn map(file: &fs::File) -> io::Result<Mapping> {
     if file.metadata()?.len() == 0 {
         return Ok(Mapping::Held(Vec::new()));
     }
-    // SAFETY: the log maps sealed segments and derived files only, which this program never writes again and keeps
-    // read-only. Another program of the same user that truncates one can fault this process; the documentation of the
-    // store says so, and no safe call can rule it out.
+    // SAFETY: the log maps three kinds of files. Derived files are written under another name, renamed, and never
+    // written or cut again. A segment that ends with its seal is never written or cut again. Of the active segment only
+    // bytes below the durable floor are looked at: recovery writes and cuts what lies behind the floor alone, so that
+    // the pages that are looked at stay and hold what they held, whatever becomes of those behind. Another program of
+    // the same user that truncates such a file can fault this process; the documentation of the store says so, and no
+    // safe call can rule it out.
     let map = unsafe { memmap2::Mmap::map(file)? };
     Ok(Mapping::Mapped(map))
 }

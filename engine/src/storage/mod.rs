@@ -173,7 +173,8 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Whatever the system says; nothing is known then about what was written.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// The whole file as memory, as long as it is now. Only for files that no longer change.
+    /// The whole file as memory, as long as it is now. Only bytes that nobody changes and that no truncation takes away
+    /// any more may be looked at.
     ///
     /// # Errors
     /// Whatever the system says.

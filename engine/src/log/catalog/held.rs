@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::format::{self, LINE_MAX, Line, segment_path};
-use crate::id::Seq;
 use crate::log::index::Index;
 use crate::log::segments::{self, Bytes};
-use crate::storage::{Advice, File, FileId, Storage, read_full};
+use crate::storage::{Access, Advice, File, FileId, Storage, read_full};
 
 /// Where the bytes of lines are.
 #[derive(Debug)]
@@ -21,7 +20,7 @@ pub(in crate::log) enum Source {
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) index: Index,
-    source: Source,
+    pub(super) source: Source,
     /// The file that was opened, and its length then.
     file: Option<(FileId, u64)>,
     /// A bit for each row that begins a batch of which every line was found whole.
@@ -32,11 +31,13 @@ impl Held {
     /// A whole segment that has a successor.
     pub(super) fn sealed(storage: &dyn Storage, index: Index) -> Option<Self> {
         let segment = index.stretch.segment;
-        let found = storage.stat(&segment_path(segment)).ok()?;
-        let bytes = segments::map(storage, segment).ok()?;
+        let file = segments::open(storage, segment, Access::Read).ok()?;
+        let id = file.id().ok()?;
+        let bytes = segments::map_file(storage, segment, &*file).ok()?;
         bytes.advise(Advice::Points);
-        (bytes.len() as u64 == found.len).then(|| Self {
-            file: Some((found.id, found.len)),
+        let len = bytes.len() as u64;
+        (len == index.stretch.end).then(|| Self {
+            file: Some((id, len)),
             ..Self::new(index, Source::Mapped(Arc::new(bytes)))
         })
     }
@@ -103,15 +104,11 @@ impl Source {
         }
     }
 
-    /// The bytes of the active segment: mapped when those that are wanted are durable, since nobody writes or cuts them
-    /// any more then.
-    pub(super) fn of(
-        storage: &dyn Storage,
-        file: &Arc<dyn File>,
-        segment: Seq,
-        settled: bool,
-    ) -> Self {
-        let map = || segments::map(storage, segment).ok();
+    /// The bytes of the active segment for a stretch of it: mapped when all of the stretch is durable. Recovery cuts what
+    /// lies behind the floor alone, so that every page that holds a byte of such a stretch stays, and an index gives no
+    /// place outside of its stretch.
+    pub(super) fn of(file: &Arc<dyn File>, settled: bool) -> Self {
+        let map = || segments::map_durable(&**file).ok();
         match settled.then(map).flatten() {
             Some(bytes) => {
                 bytes.advise(Advice::Points);

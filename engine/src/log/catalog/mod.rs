@@ -165,7 +165,8 @@ impl State {
 impl Slot {
     /// The segment with its index, if it has one that fits and is still the file that it was.
     fn held(&mut self, storage: &dyn Storage, store: StoreId) -> Option<Arc<Held>> {
-        if self.held.as_ref().is_none_or(|held| !held.is_in_place(storage)) {
+        let fits = |held: &Arc<Held>| !held.index.is_damaged() && held.is_in_place(storage);
+        if !self.held.as_ref().is_some_and(fits) {
             self.held = whole(storage, store, self.first, self.next)
                 .filter(|index| !index.stretch.broken)
                 .and_then(|index| Held::sealed(storage, index))
@@ -202,3 +203,6 @@ impl Default for Plan {
         Self { stretches, recent, head: Version::ZERO, open: true, sound: true }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,7 +95,7 @@ impl Active {
         {
             let stretch = index.stretch;
             let settled = floor.segment == segment.0 && stretch.end <= floor.offset;
-            let source = Source::of(storage, &self.file, segment, settled);
+            let source = Source::of(&self.file, settled);
             self.parts.push(Arc::new(Held::new(index, source)));
             self.recent.cut(stretch.end, Link { seq: stretch.last, crc: Some(stretch.last_crc) });
         }

@@ -120,12 +120,14 @@ impl Index {
         (0..self.sections.ids.count).map_while(|at| self.id_at(at)).map(|(hash, _)| hash)
     }
 
-    /// Where the line of a row lies: its offset in the segment and its length.
+    /// Where the line of a row lies, inside the stretch: its offset in the segment and its length.
     pub(in crate::log) fn line(&self, row: u32) -> Option<(u64, u64)> {
         let entry = self.entry(self.sections.rows, ROW, u64::from(row))?;
         let offset = u32::from_le_bytes(*entry.first_chunk()?);
-        let len = u32::from_le_bytes(*entry.get(4..)?.first_chunk()?);
-        (offset != NO_LINE).then_some((u64::from(offset), u64::from(len)))
+        let len = u64::from(u32::from_le_bytes(*entry.get(4..)?.first_chunk()?));
+        let start = u64::from(offset);
+        let inside = self.stretch.start <= start && start.checked_add(len)? <= self.stretch.end;
+        (offset != NO_LINE && inside).then_some((start, len))
     }
 
     /// The rows of a stream or a type, in order.

@@ -147,7 +147,9 @@ fn is_bound(
 
 /// Builds the index of a stretch from the segment itself.
 pub(in crate::log) fn read(storage: &dyn Storage, stretch: &Stretch) -> Result<(Stretch, Builder)> {
-    let bytes = segments::map(storage, stretch.segment)?;
+    let file = segments::open(storage, stretch.segment, Access::Read)?;
+    // Of a segment without its seal the end may be cut meanwhile.
+    let bytes = segments::map_file(storage, stretch.segment, &*file)?;
     let end = usize::try_from(stretch.end).unwrap_or(usize::MAX).min(bytes.len());
     let bytes = bytes.get(..end).unwrap_or_default();
     let visit = SegmentVisit {

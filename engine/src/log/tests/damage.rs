@@ -7,14 +7,14 @@ use crate::storage::{Access, write_full};
 use crate::store::DamageClass;
 
 /// Flips one bit of the `n`-th line of a segment.
-fn flip_line(storage: &Arc<dyn Storage>, path: &str, n: usize) {
+pub(in crate::log) fn flip_line(storage: &Arc<dyn Storage>, path: &str, n: usize) {
     let mut bytes = bytes_of(storage, path);
     let start: usize = bytes.split_inclusive(|b| *b == b'\n').take(n).map(<[u8]>::len).sum();
     bytes[start + 40] ^= 1;
     storage.open(path, Access::Write).unwrap().write_at(&bytes, 0).unwrap();
 }
 
-fn segments_of(storage: &Arc<dyn Storage>) -> Vec<String> {
+pub(in crate::log) fn segments_of(storage: &Arc<dyn Storage>) -> Vec<String> {
     let names = storage.list("log").unwrap().into_iter();
     names.filter(|name| name.ends_with(".jsonl")).map(|name| format!("log/{name}")).collect()
 }
