@@ -8,12 +8,15 @@ use annals_engine::clock::{ManualClock, Timestamp};
 use annals_engine::engine::{Engine, Options};
 use annals_engine::log::Log;
 use annals_engine::storage::Disk;
-use annals_engine::store::{Append, Durability, EventStore, NewEvent};
+use annals_engine::store::{Append, Durability, NewEvent};
 
 use crate::workload::{Events, Shape};
 
 /// Changes when the workload does, so that stores made before are not taken for it.
-const EDITION: u32 = 2;
+const EDITION: u32 = 3;
+
+/// How many events are appended before a store is opened again.
+const EVENTS_AN_OPENING: usize = 10_000;
 
 /// The folder where stores are kept: `ANNALS_BENCH_DATA`, or `bench-data` in the target folder of the project.
 #[must_use]
@@ -38,19 +41,25 @@ pub fn store(data: &Path, shape: Shape, events: usize) -> PathBuf {
     folder
 }
 
-/// Makes a store of the first `events` events, one append each, as if they had come one by one.
+/// Makes a store of the first `events` events, one append each, as if they had come one by one. It is opened again and
+/// again, as by processes that come and go over days: snapshots are due by how the log grows then, and are not put off
+/// because it grows fast.
 pub fn make(folder: &Path, shape: Shape, events: usize) {
     fs::create_dir_all(folder).unwrap();
     let clock = Arc::new(ManualClock::default());
     let mut events = Events::new(shape).take(events).peekable();
-    clock.set(events.peek().map_or(Timestamp::EPOCH, time));
-    let log = Log::open(Arc::new(Disk::new(folder)), Arc::clone(&clock) as _, Options::default())
-        .unwrap();
-    while let Some(event) = events.next() {
-        clock.set(time(&event));
-        let durability =
-            if events.peek().is_some() { Durability::Buffered } else { Durability::Synced };
-        log.append(Append::new(vec![event]).durability(durability)).unwrap();
+    while let Some(first) = events.peek() {
+        clock.set(time(first));
+        let disk = Arc::new(Disk::new(folder));
+        let log = Log::open(disk, Arc::clone(&clock) as _, Options::default()).unwrap();
+        let engine = Engine::over(Arc::new(log), Arc::clone(&clock) as _);
+        for _ in 0..EVENTS_AN_OPENING {
+            let Some(event) = events.next() else { break };
+            clock.set(time(&event));
+            let last = events.peek().is_none();
+            let durability = if last { Durability::Synced } else { Durability::Buffered };
+            engine.append(Append::new(vec![event]).durability(durability)).unwrap();
+        }
     }
 }
 
@@ -73,6 +82,12 @@ pub fn copy(store: &Path, to: &Path) {
             }
         }
     }
+}
+
+/// The same without the snapshots, so that views are folded from nothing.
+pub fn copy_without_snapshots(store: &Path, to: &Path) {
+    copy(store, to);
+    let _ = fs::remove_dir_all(to.join("snapshots"));
 }
 
 /// The segments of a store, in the order of the log.

@@ -7,6 +7,7 @@ use super::{Plan, replay};
 use crate::floors::{heads, map};
 use crate::report::{Limit, Section, Unit, Verdict};
 use crate::rounds::{self, Contestant, Figure, Side};
+use crate::stored;
 
 /// The scripts, beside the sources of this package.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/foreign");
@@ -14,7 +15,9 @@ const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/foreign");
 /// Node, Python and DuckDB. Whichever is absent is told so and left out; nothing is installed.
 #[must_use]
 pub fn section(plan: &Plan) -> Section {
-    let store = plan.store();
+    let home = plan.scratch();
+    let store = home.path().join("store");
+    stored::copy_without_snapshots(&plan.store(), &store);
     let sessions = heads::fold(&map::segments(&store), 1).len() - 1;
     let log = store.join("log");
     let python = std::env::var("ANNALS_BENCH_PYTHON").unwrap_or_else(|_| "python3".to_owned());

@@ -16,8 +16,7 @@ use crate::rounds::{self, Contestant, Figure, Side};
 use crate::stored;
 use crate::workload::Shape;
 
-/// What is done to a store of each size. Before flat work a turn is pushed, so that there is a snapshot as there is in a
-/// store that is used; linear work begins without one.
+/// What is done to a store of each size. Flat work finds the snapshots of a store that has grown, linear work none.
 #[derive(Clone, Copy)]
 struct Work {
     title: &'static str,
@@ -45,9 +44,11 @@ fn section(plan: &Plan, sizes: &[usize], work: Work) -> Section {
     let mut contestants = Vec::new();
     for &events in sizes {
         let store = home.path().join(events.to_string());
-        stored::copy(&Plan { events, ..plan.clone() }.store(), &store);
-        if !work.linear {
-            let _ = push(plan, &store);
+        let made = Plan { events, ..plan.clone() }.store();
+        if work.linear {
+            stored::copy_without_snapshots(&made, &store);
+        } else {
+            stored::copy(&made, &store);
         }
         let name = format!("{events} events");
         contestants.push(Contestant::new(Side::Ours, name, move || (work.run)(plan, &store)));

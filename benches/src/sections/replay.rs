@@ -14,7 +14,9 @@ use crate::stored;
 /// All sessions folded, beside the same rows read from the heads of lines.
 #[must_use]
 pub fn section(plan: &Plan) -> Section {
-    let store = plan.store();
+    let home = plan.scratch();
+    let store = home.path().join("store");
+    stored::copy_without_snapshots(&plan.store(), &store);
     let sessions = heads::fold(&map::segments(&store), 1).len() - 1;
     let kept = keeping::all(plan);
     let mut contestants = vec![
