@@ -145,6 +145,9 @@ pub fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
+/// How far the end of a string is looked for byte by byte.
+const SHORT_BYTES: usize = 24;
+
 /// A strict reader of JSON that leaves white space out. It recurses, at most [`DEPTH_MAX`] deep.
 struct Check<'a> {
     text: &'a str,
@@ -152,11 +155,13 @@ struct Check<'a> {
     /// What is kept of the text before `kept`: all of it but white space between parts.
     out: String,
     kept: usize,
+    /// The keys of the objects that are open, those of the innermost last.
+    keys: Vec<Cow<'a, str>>,
 }
 
 impl<'a> Check<'a> {
     fn new(text: &'a str) -> Self {
-        Self { text, at: 0, out: String::new(), kept: 0 }
+        Self { text, at: 0, out: String::new(), kept: 0, keys: Vec::new() }
     }
 
     fn whole_object(mut self) -> Result<Cow<'a, str>> {
@@ -196,13 +201,20 @@ impl<'a> Check<'a> {
     fn object(&mut self, depth: usize) -> Result<()> {
         self.expect(b'{')?;
         self.space();
-        let mut keys: Vec<Cow<'a, str>> = Vec::new();
+        let first = self.keys.len();
+        let (mut seen, mut alike) = (0_u64, false);
         while self.peek() != Some(b'}') {
-            if !keys.is_empty() {
+            if self.keys.len() > first {
                 self.expect(b',')?;
                 self.space();
             }
-            keys.push(self.key()?);
+            let key = self.key()?;
+            // Most keys of an object differ in their length or their first byte; only others are compared.
+            let begin = key.as_bytes().first().copied().unwrap_or_default();
+            let bit = 1 << ((key.len() * 7 + usize::from(begin)) % 64);
+            alike |= seen & bit != 0;
+            seen |= bit;
+            self.keys.push(key);
             self.space();
             self.expect(b':')?;
             self.space();
@@ -210,13 +222,16 @@ impl<'a> Check<'a> {
             self.space();
         }
         self.expect(b'}')?;
-        keys.sort_unstable();
-        match keys.array_windows().find(|[a, b]| a == b) {
-            Some([key, _]) => {
-                Err(self.error(&format!("the key {key:?} stands twice in this object")))
+        let keys = self.keys.get_mut(first..).unwrap_or_default();
+        if alike {
+            keys.sort_unstable();
+            if let Some([key, _]) = keys.array_windows().find(|[a, b]| a == b) {
+                let twice = format!("the key {key:?} stands twice in this object");
+                return Err(self.error(&twice));
             }
-            None => Ok(()),
         }
+        self.keys.truncate(first);
+        Ok(())
     }
 
     fn array(&mut self, depth: usize) -> Result<()> {
@@ -255,6 +270,13 @@ impl<'a> Check<'a> {
         }
         let start = self.at;
         self.at += 1;
+        // Keys and words are too short for a search to pay.
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let short = rest.iter().take(SHORT_BYTES).position(|b| matches!(b, b'"' | b'\\' | 0..0x20));
+        if let Some(len) = short.filter(|len| rest.get(*len) == Some(&b'"')) {
+            self.at += len + 1;
+            return Ok(self.text.get(start..self.at).unwrap_or_default());
+        }
         loop {
             let rest = self.text.get(self.at..).unwrap_or_default().as_bytes();
             let Some(step) = memchr::memchr2(b'"', b'\\', rest) else {

@@ -19,6 +19,10 @@ pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 impl<'a> Fields<'a> {
     /// Reads an object; `None` for other JSON, for text that is none, and for a name that stands twice.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        // A failed try is dear, and most of what is no object shows it at once.
+        if !text.trim_ascii_start().starts_with('{') {
+            return None;
+        }
         serde_json::from_str(text).ok()
     }
 
@@ -98,6 +102,10 @@ impl<'a> Fields<'a> {
         self.0.push((name, value));
     }
 
+    pub(crate) fn with_capacity(fields: usize) -> Self {
+        Self(Vec::with_capacity(fields))
+    }
+
     /// What is left, to be kept.
     pub(crate) fn members(&self) -> Members {
         let member =
@@ -108,6 +116,10 @@ impl<'a> Fields<'a> {
 
 /// The text of a string; `None` for any other value.
 pub(crate) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
+    let inside = value.get().strip_prefix('"')?.strip_suffix('"')?;
+    if !inside.contains('\\') {
+        return Some(Cow::Borrowed(inside));
+    }
     serde_json::from_str::<Name<'_>>(value.get()).ok().map(|name| name.0)
 }
 
@@ -134,6 +146,21 @@ pub(crate) fn time(value: &RawValue) -> Option<Timestamp> {
     match text(value) {
         Some(text) => parse_rfc3339(&text),
         None => parse_millis(value.get()),
+    }
+}
+
+/// The names of an object so far, as a filter: most of them differ in their length or in how they begin.
+#[derive(Default)]
+pub(crate) struct Names(u64);
+
+impl Names {
+    /// Whether a name may have been there before; it is from now on.
+    pub(crate) fn may_have(&mut self, name: &str) -> bool {
+        let first = name.as_bytes().first().copied().unwrap_or_default();
+        let bit = 1 << ((name.len() * 7 + usize::from(first)) % 64);
+        let had = self.0 & bit != 0;
+        self.0 |= bit;
+        had
     }
 }
 
@@ -177,8 +204,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 mut map: A,
             ) -> std::result::Result<Fields<'de>, A::Error> {
                 let mut fields = Fields(Vec::with_capacity(8));
+                let mut names = Names::default();
                 while let Some(Name(name)) = map.next_key()? {
-                    if fields.has(&name) {
+                    if names.may_have(&name) && fields.has(&name) {
                         return Err(A::Error::custom("a name stands twice"));
                     }
                     fields.0.push((name, map.next_value()?));

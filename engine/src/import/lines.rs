@@ -2,6 +2,7 @@
 //! line feeds; what its bytes mean is not known here.
 
 use std::io::{self, Read};
+use std::ops::Range;
 
 /// The longest line that is held, in bytes. A longer one is passed over without being held, and said so.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 20;
@@ -58,9 +59,12 @@ impl<R: Read> Lines<R> {
         Self::with_limits(reader, BUFFER_BYTES, LINE_BYTES_MAX)
     }
 
-    /// Reads lines of a file whose first byte here stands at `offset`.
-    pub(crate) fn from(reader: R, offset: u64) -> Self {
-        Self { offset, ..Self::new(reader) }
+    /// Reads lines of a piece of a file, of which the first byte stands at `range.start`.
+    pub(crate) fn piece(reader: R, range: &Range<u64>) -> Self {
+        let bytes = usize::try_from(range.end - range.start).unwrap_or(BUFFER_BYTES);
+        // One byte more, so that the end is met without room being made for it.
+        let buffer_bytes = bytes.saturating_add(1).min(BUFFER_BYTES);
+        Self { offset: range.start, ..Self::with_limits(reader, buffer_bytes, LINE_BYTES_MAX) }
     }
 
     fn with_limits(reader: R, buffer_bytes: usize, line_bytes_max: usize) -> Self {

@@ -104,7 +104,7 @@ pub(crate) fn read_lane<R: Read + Seek>(
             for range in ranges.iter() {
                 reader.seek(SeekFrom::Start(range.start)).map_err(failed)?;
                 let piece = reader.by_ref().take(range.end - range.start);
-                read_lines(Lines::from(piece, range.start), &[], sink)?;
+                read_lines(Lines::piece(piece, range), &[], sink)?;
             }
             Ok(lane.bytes(0))
         }

@@ -6,6 +6,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use memchr::memmem::Finder;
+
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::import::lines::{Line, Lines};
@@ -47,8 +49,25 @@ pub(crate) struct Chain {
     pub(crate) ranges: Vec<Range<u64>>,
 }
 
-/// How JSON says that a row is of a side chain; inside a string it would be escaped.
-const MARKS: [&[u8]; 2] = [b"\"isSidechain\":true", b"\"isSidechain\": true"];
+/// How a row begins to say whether it is of a side chain; inside a string of JSON it would be escaped.
+const MARK: &[u8] = b"\"isSidechain\":";
+
+/// How far from its beginning a row says so of itself, and not of one that it holds, in bytes.
+const HEAD_BYTES: usize = 128;
+
+/// Whether a line may be a row of a side chain. The program says so at the front of each row, so that most lines are told
+/// by their first bytes.
+fn may_be_side(line: &[u8], mark: &Finder<'_>) -> bool {
+    let says = |at: usize| {
+        let value = line.get(at + MARK.len()..).unwrap_or_default();
+        value.trim_ascii_start().starts_with(b"true")
+    };
+    match mark.find(line) {
+        Some(at) if at < HEAD_BYTES => says(at),
+        Some(_) => mark.find_iter(line).any(says),
+        None => false,
+    }
+}
 
 /// The side chains of a file, in the order of their first rows.
 ///
@@ -57,11 +76,12 @@ const MARKS: [&[u8]; 2] = [b"\"isSidechain\":true", b"\"isSidechain\": true"];
 pub(crate) fn survey(tree: &dyn SourceTree, path: &Path) -> Result<Vec<Chain>> {
     let failed = |e| Error::io("the transcript cannot be read", e).path(path);
     let mut lines = Lines::new(tree.open(path).map_err(failed)?);
+    let mark = Finder::new(MARK);
     let mut chains: Vec<Chain> = Vec::new();
     let mut homes: HashMap<String, usize> = HashMap::new();
     while let Some(line) = lines.next().map_err(failed)? {
         let Line::Whole { offset, bytes, ended } = line else { continue };
-        if !MARKS.iter().any(|mark| memchr::memmem::find(bytes, mark).is_some()) {
+        if !may_be_side(bytes, &mark) {
             continue;
         }
         let Some(row) = std::str::from_utf8(bytes).ok().and_then(Entry::parse) else { continue };

@@ -181,7 +181,7 @@ impl Transcript<'_, '_, '_> {
         let rest = Some(rest).filter(|rest| !rest.0.is_empty());
         let id = identity.id;
         let (events, turns) = match body {
-            Body::Turns(turns) => self.turn_events(turns, &source, rest, identity)?,
+            Body::Turns(turns) => self.turn_events(turns, source, rest, identity)?,
             Body::Patched(patched) => {
                 source.rest = rest;
                 let event = self.ongoing.new_event(&Event::SessionPatched(patched), id)?;
@@ -200,7 +200,7 @@ impl Transcript<'_, '_, '_> {
     fn turn_events(
         &self,
         mut turns: Vec<Turn>,
-        source: &Source,
+        source: Source,
         rest: Option<Members>,
         identity: &Identity,
     ) -> Result<(Vec<NewEvent>, Vec<Turn>)> {
@@ -209,7 +209,9 @@ impl Transcript<'_, '_, '_> {
         let long = rest.as_ref().is_some_and(|rest| weight(rest) > REST_BYTES_MAX);
         let (rest, apart) = if long { (None, rest) } else { (rest, None) };
         let apart =
-            apart.map(|rest| self.ongoing.overflow(at, source, &rest, identity.id)).transpose()?;
+            apart.map(|rest| self.ongoing.overflow(at, &source, &rest, identity.id)).transpose()?;
+        let bare = (turns.len() > 1).then(|| source.clone());
+        let mut source = Some(Source { rest, ..source });
         for (place, turn) in turns.iter_mut().enumerate() {
             let id = match place {
                 0 => identity.id,
@@ -218,12 +220,7 @@ impl Transcript<'_, '_, '_> {
                     self.ongoing.id(ImportedRecord::Id(&first), &format!("result {place}"))
                 }
             };
-            turn.source = Some(source.clone());
-            if place == 0
-                && let Some(source) = &mut turn.source
-            {
-                source.rest.clone_from(&rest);
-            }
+            turn.source = source.take().or_else(|| bare.clone());
             events.push(self.ongoing.turn_event(turn, id)?);
         }
         events.extend(apart);

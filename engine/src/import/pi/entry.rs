@@ -6,7 +6,7 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::clock::Timestamp;
-use crate::import::fields::{Fields, Name, time};
+use crate::import::fields::{Fields, Name, Names, time};
 
 /// An entry. The bulk of it is not looked into here.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,9 @@ pub(crate) struct Entry<'a> {
     /// The fields of its message.
     pub(crate) message: Option<Fields<'a>>,
 }
+
+/// How many fields most entries have at most.
+const FIELDS: usize = 20;
 
 /// What sort of entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,9 +103,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entry<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry<'de>, A::Error> {
-                let mut entry = Entry::default();
+                let mut entry = Entry { fields: Fields::with_capacity(FIELDS), message: None };
+                let mut names = Names::default();
                 while let Some(Name(name)) = map.next_key()? {
-                    if entry.fields.has(&name) || (name == "message" && entry.message.is_some()) {
+                    if names.may_have(&name)
+                        && (entry.fields.has(&name)
+                            || (name == "message" && entry.message.is_some()))
+                    {
                         return Err(A::Error::custom("a name stands twice"));
                     }
                     if name == "message" {

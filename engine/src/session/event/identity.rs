@@ -1,6 +1,8 @@
 //! Ids and streams that follow from what an event is about: the same thing gives the same id on any machine, and each
 //! kind of event has its place. Every derived id of the domain is made here.
 
+use std::fmt::Write;
+
 use crate::error::{Error, Result};
 use crate::id::{EventId, StreamName};
 
@@ -81,8 +83,16 @@ pub const IMPORT_STREAM: &str = "import";
 
 /// Parts as one text that no other parts give: each with its length before it, as a netstring.
 fn joined(parts: &[&str]) -> String {
-    parts.iter().map(|part| format!("{}:{part},", part.len())).collect()
+    let bytes: usize = parts.iter().map(|part| part.len() + LENGTH_DIGITS).sum();
+    parts.iter().fold(String::with_capacity(bytes), |mut joined, part| {
+        // Text takes whatever is written to it.
+        let _ = write!(joined, "{}:{part},", part.len());
+        joined
+    })
 }
+
+/// Room for what stands around a part: most lengths have a digit or two.
+const LENGTH_DIGITS: usize = 4;
 
 #[cfg(test)]
 mod tests {
