@@ -103,7 +103,7 @@ impl Index {
     /// The rows whose ids have the hash of this id: candidates that the lines confirm.
     pub(in crate::log) fn rows_like(&self, id: EventId) -> Vec<u32> {
         let wanted = hash_id(id);
-        let mut at = self.first_like(wanted).unwrap_or(u64::MAX);
+        let mut at = self.lower_bound(self.sections.ids, ID, wanted).unwrap_or(u64::MAX);
         let mut rows = Vec::new();
         while let Some((hash, row)) = self.id_at(at) {
             if hash != wanted {
@@ -154,35 +154,6 @@ impl Index {
         Some(u32::from_le_bytes(*entry.first_chunk()?))
     }
 
-    /// The first entry of the ids whose hash is not less. Hashes are spread evenly, so the place of one is guessed, and
-    /// looked for around the guess in steps that double.
-    fn first_like(&self, wanted: u64) -> Option<u64> {
-        let count = self.sections.ids.count;
-        let guess = u64::try_from((u128::from(wanted) * u128::from(count)) >> 64).ok()?;
-        let less = |at: u64| Some(at < count && self.id_at(at)?.0 < wanted);
-        let (mut low, mut high, mut step) = (guess, guess, 1);
-        while low > 0 && !less(low - 1)? {
-            high = low - 1;
-            low = low.saturating_sub(step);
-            step *= 2;
-        }
-        step = 1;
-        while less(high)? {
-            low = high + 1;
-            high = high.saturating_add(step).min(count);
-            step *= 2;
-        }
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if less(middle)? {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Some(low)
-    }
-
     fn id_at(&self, at: u64) -> Option<(u64, u32)> {
         let entry = self.entry(self.sections.ids, ID, at)?;
         let hash = u64::from_le_bytes(*entry.first_chunk()?);
@@ -207,13 +178,30 @@ impl Index {
         }
     }
 
-    /// The first entry of a section that is sorted by hash whose hash is not less.
+    /// The first entry of a section that is sorted by hash whose hash is not less. Hashes are spread evenly, so the place
+    /// of one is guessed, and looked for around the guess in steps that double.
     fn lower_bound(&self, section: Section, size: usize, wanted: u64) -> Option<u64> {
-        let (mut low, mut high) = (0, section.count);
+        let count = section.count;
+        let less = |at: u64| {
+            let entry = self.entry(section, size, at)?;
+            Some(u64::from_le_bytes(*entry.first_chunk()?) < wanted)
+        };
+        let guess = u64::try_from((u128::from(wanted) * u128::from(count)) >> 64).ok()?;
+        let (mut low, mut high, mut step) = (guess, guess, 1);
+        while low > 0 && !less(low - 1)? {
+            high = low - 1;
+            low = low.saturating_sub(step);
+            step *= 2;
+        }
+        step = 1;
+        while high < count && less(high)? {
+            low = high + 1;
+            high = high.saturating_add(step).min(count);
+            step *= 2;
+        }
         while low < high {
             let middle = low + (high - low) / 2;
-            let entry = self.entry(section, size, middle)?;
-            if u64::from_le_bytes(*entry.first_chunk()?) < wanted {
+            if less(middle)? {
                 low = middle + 1;
             } else {
                 high = middle;
