@@ -20,6 +20,7 @@ mod reader;
 mod recover;
 mod repair;
 mod roll;
+mod seek;
 mod segments;
 mod slots;
 mod snapshots;
@@ -66,7 +67,7 @@ pub struct Options {
     /// The log grows by so many bytes at least before a snapshot is made again of what is folded from it. 16 MiB.
     pub snapshot_bytes: u64,
     /// Whoever folds the log with several threads reads it in stretches of about so many bytes, each of which takes a
-    /// few megabytes of memory. 32 MiB.
+    /// few megabytes of memory. 64 MiB.
     pub stretch_bytes: u64,
     /// The program and its version, for the headers of segments.
     pub program: String,
@@ -88,7 +89,7 @@ impl Default for Options {
             segment_bytes: 64 << 20,
             index_bytes: 4 << 20,
             snapshot_bytes: 16 << 20,
-            stretch_bytes: 32 << 20,
+            stretch_bytes: 64 << 20,
             program: concat!("annals-engine ", env!("CARGO_PKG_VERSION")).to_owned(),
             notices: None,
             long_lived: false,

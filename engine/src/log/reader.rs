@@ -13,6 +13,7 @@ use crate::storage::{Access, File, FileId};
 use crate::store::{Cursor, Damage, Decider, Item, Read, Record, View};
 
 use super::jump::Jump;
+use super::seek::{self, Near};
 use super::segments::{self, Bytes};
 use super::slots::peek;
 use super::tail::{End, trailer_is};
@@ -433,25 +434,52 @@ impl Reader {
             return Err(self.changed(Seq::ZERO));
         };
         let next = segments.get(index).copied();
-        let bytes = match next {
-            Some(_) => segments::map(storage, segment)?,
-            None => {
-                let file = segments::open(storage, segment, Access::Read)?;
-                segments::read_from(storage, segment, &*file, 0)?
-            }
-        };
-        self.watermark()?;
-        let durable = self.durable;
-        let visit = SegmentVisit { store: self.view.id, first: segment, next, durable };
         let start = At { offset: 0, link: Link { seq: Seq(segment.0 - 1), crc: None }, ahead: 0 };
-        match find(&visit, storage, &bytes, start, cursor)? {
-            Some(at) => {
-                self.segment = Some(segment);
-                self.at = at;
-                Ok(())
-            }
-            None => Err(self.changed(segment)),
+        let found = match seek::near(&view, segment, next, cursor)? {
+            Near::Behind(at) => Some(at),
+            Near::Before(at) => match self.find(segment, next, at, cursor)? {
+                Some(at) => Some(at),
+                None => self.find(segment, next, start, cursor)?,
+            },
+            Near::Unknown => self.find(segment, next, start, cursor)?,
+        };
+        self.at = found.ok_or_else(|| self.changed(segment))?;
+        self.segment = Some(segment);
+        Ok(())
+    }
+
+    /// Looks for the place behind a cursor in the lines of a segment from a place on.
+    fn find(
+        &mut self,
+        segment: Seq,
+        next: Option<Seq>,
+        start: At,
+        cursor: &Cursor,
+    ) -> Result<Option<At>> {
+        let view = Arc::clone(&self.view);
+        let storage = &*view.storage;
+        self.watermark()?;
+        let visit = SegmentVisit { store: view.id, first: segment, next, durable: self.durable };
+        let mut found = None;
+        let mut look = |step: Step<'_>| Ok(look_at(&step, cursor, &mut found));
+        if next.is_some() || start.offset == 0 {
+            let file = segments::open(storage, segment, Access::Read)?;
+            let bytes = match next {
+                Some(_) => segments::map(storage, segment)?,
+                None => segments::read_from(storage, segment, &*file, 0)?,
+            };
+            visit.steps(storage, &bytes, start, &mut look)?;
+            return Ok(found);
         }
+        let file = segments::open(storage, segment, Access::Read)?;
+        let bytes = segments::read_from(storage, segment, &*file, start.offset)?;
+        let mut walk = Walk::new(&bytes, start.offset, start.link, self.durable);
+        while let Some(step) = walk.next() {
+            if !look(step)? {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     fn changed(&self, segment: Seq) -> Error {
@@ -484,30 +512,20 @@ fn ends_batch(line: &Line<'_>) -> bool {
     line.fields.batch.is_none_or(|(index, count)| index == count)
 }
 
-/// The place behind the line that a cursor names: behind that very line, or before the one that names it as the line
-/// before.
-fn find(
-    visit: &SegmentVisit,
-    storage: &dyn crate::storage::Storage,
-    bytes: &[u8],
-    start: At,
-    cursor: &Cursor,
-) -> Result<Option<At>> {
-    let mut found = None;
-    visit.steps(storage, bytes, start, &mut |step| {
-        let Step::Line(span, line) = step else { return Ok(true) };
-        let fields = &line.fields;
-        if fields.seq == cursor.seq && line.crc == cursor.crc {
-            let ahead = fields.batch.map_or(0, |(index, count)| count - index);
-            let link = Link { seq: fields.seq, crc: Some(line.crc) };
-            found = Some(At { offset: span.end(), link, ahead });
-        } else if found.is_none() && fields.seq == cursor.seq.next() && fields.prev == cursor.crc {
-            let link = Link { seq: cursor.seq, crc: None };
-            found = Some(At { offset: span.offset, link, ahead: 0 });
-        }
-        Ok(fields.seq <= cursor.seq)
-    })?;
-    Ok(found)
+/// Looks at a step for the place behind the line that a cursor names: behind that very line, or before the one that
+/// names it as the line before. Tells whether to go on.
+fn look_at(step: &Step<'_>, cursor: &Cursor, found: &mut Option<At>) -> bool {
+    let Step::Line(span, line) = step else { return true };
+    let fields = &line.fields;
+    if fields.seq == cursor.seq && line.crc == cursor.crc {
+        let ahead = fields.batch.map_or(0, |(index, count)| count - index);
+        let link = Link { seq: fields.seq, crc: Some(line.crc) };
+        *found = Some(At { offset: span.end(), link, ahead });
+    } else if found.is_none() && fields.seq == cursor.seq.next() && fields.prev == cursor.crc {
+        let link = Link { seq: cursor.seq, crc: None };
+        *found = Some(At { offset: span.offset, link, ahead: 0 });
+    }
+    fields.seq <= cursor.seq
 }
 
 /// The cursor of the last event of a view.

@@ -20,6 +20,9 @@ use super::walk::is_seal;
 /// Less than this part of a stretch is read in order.
 const WORTHWHILE: u64 = 16;
 
+/// The active segment is read into memory and not mapped, therefore in shorter stretches: so many for a mapped one.
+const PARTS_OF_ACTIVE: u64 = 8;
+
 /// A range of a segment.
 #[derive(Debug)]
 struct SegmentStretch {
@@ -50,8 +53,10 @@ pub(super) fn stretches(
         let visit = SegmentVisit { store: view.id, first, next, durable: Seq::ZERO };
         left += size.saturating_sub(offset);
         while offset < size {
-            // What is left is cut evenly, so that no thread waits long for the last one.
-            let parts = (size - offset).div_ceil(view.options.stretch_bytes.max(1));
+            // What is left is cut evenly into about so many parts, so that no thread waits long for the last one.
+            let whole = view.options.stretch_bytes;
+            let bytes = if next.is_some() { whole } else { whole / PARTS_OF_ACTIVE }.max(1);
+            let parts = ((size - offset + bytes / 2) / bytes).max(1);
             let end = offset + (size - offset).div_ceil(parts);
             ranges.push((visit, offset..end));
             offset = end;

@@ -1,11 +1,13 @@
 //! A projection and how far it has come.
 
+use std::sync::Arc;
+
 use crate::error::{ErrorKind, Result};
 use crate::format::{Fields, control};
 use crate::id::Seq;
 use crate::store::{Cursor, EventStore, Item, Read, Snapshot, View};
 
-use super::{Projection, Saved, codec};
+use super::{Digestible, Projection, Saved, codec, replay};
 
 /// A projection and how far it has come.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +82,18 @@ impl<P: Projection> Folded<P> {
             }
         }
         Ok(Went::On)
+    }
+}
+
+impl<P: Digestible + Clone> Folded<P> {
+    /// The same fold, from nothing, with several threads where the store can be read by several.
+    ///
+    /// # Errors
+    /// Whatever reading meets.
+    pub fn replayed(store: &dyn EventStore, view: View) -> Result<Self> {
+        let mut folded = Arc::default();
+        replay::catch_up(&mut folded, store, view)?;
+        Ok(Arc::unwrap_or_clone(folded))
     }
 }
 

@@ -15,7 +15,7 @@ mod part;
 pub(super) use build::Builder;
 pub(super) use file::{Index, Key};
 pub(super) use filter::Filter;
-pub(super) use part::{Part, next_part, read, whole};
+pub(super) use part::{Part, next_part, part_near, read, whole};
 
 use crate::clock::Timestamp;
 use crate::format::segment_file;

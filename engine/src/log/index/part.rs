@@ -117,6 +117,26 @@ pub(in crate::log) fn next_part(
     (fits && is_bound(storage, store, segment, stretch, false)).then_some(index)
 }
 
+/// The index of the stretch of the active segment that holds a position, or else of the last one before it, when there is
+/// one that fits.
+pub(in crate::log) fn part_near(
+    storage: &dyn Storage,
+    store: StoreId,
+    segment: Seq,
+    seq: Seq,
+) -> Option<Index> {
+    let names = storage.list(LOG_DIR).ok()?;
+    let mut starts: Vec<u64> =
+        names.iter().filter_map(|name| super::part_start(name, segment)).collect();
+    starts.sort_unstable();
+    starts.into_iter().rev().find_map(|start| {
+        let index = open(storage, &super::part_name(segment, start))?;
+        let stretch = &index.stretch;
+        let fits = stretch.start == start && stretch.before < seq && !stretch.broken;
+        (fits && is_bound(storage, store, segment, stretch, false)).then_some(index)
+    })
+}
+
 fn open(storage: &dyn Storage, name: &str) -> Option<Index> {
     let file = storage.open(&format!("{LOG_DIR}/{name}"), Access::Read).ok()?;
     Index::new(file.map().ok()?)

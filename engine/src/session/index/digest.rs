@@ -14,24 +14,30 @@ use crate::projection::Projection;
 use crate::session::event::{Event, TurnHead, happened_at};
 use crate::store::Damage;
 
-use super::turns::{Turns, Versions};
+use super::hash::Seed;
+use super::turns::{Texts, Turns, Versions};
 
 /// The digest of a stretch of the log.
 #[derive(Debug, Default)]
 pub struct Digest {
     pub(super) steps: Vec<Step>,
+    pub(super) texts: Texts,
     /// Events of a known type whose payload is not of its shape.
     pub(super) passed_over: u64,
-    streams: HashMap<StreamName, Open>,
+    streams: HashMap<StreamName, Open, Seed>,
     /// How many steps were taken that may reach into any stream.
     reaches: u64,
 }
 
 /// One step of a digest.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all steps are turns, and a box each would cost a look elsewhere"
+)]
 pub(super) enum Step {
     /// Turns of a stream.
-    Turns(StreamName, Box<Turns>),
+    Turns(StreamName, Turns),
     /// Events that say nothing to the view but that they are there.
     Seen(StreamName, Seen),
     /// An event of a session or a run.
@@ -66,13 +72,10 @@ struct Open {
 }
 
 impl Digest {
-    /// The last step of a stream, if nothing has come since that could tell its events apart, and else its name.
-    fn open(&mut self, stream: &str) -> Result<&mut Step, Option<StreamName>> {
-        match self.streams.get_key_value(stream) {
-            Some((name, open)) if open.reaches != self.reaches => Err(Some(name.clone())),
-            Some((_, open)) => self.steps.get_mut(open.step).ok_or(None),
-            None => Err(None),
-        }
+    /// The last step of a stream, and whether nothing has come since that could tell its events apart.
+    fn last(&mut self, stream: &str) -> Option<(&StreamName, &mut Step, bool)> {
+        let (name, open) = self.streams.get_key_value(stream)?;
+        Some((name, self.steps.get_mut(open.step)?, open.reaches == self.reaches))
     }
 
     fn push(&mut self, stream: StreamName, step: Step) {
@@ -87,28 +90,36 @@ impl Digest {
             return self.seen(fields);
         };
         let at = head.at.map_or(fields.time, |_| happened_at(fields.time, fields.data));
-        let name = match self.open(&fields.stream) {
-            Ok(Step::Turns(_, turns)) => return turns.push(&head, fields.version, at),
-            Ok(Step::Seen(name, _)) => Some(name.clone()),
-            Ok(Step::Event(happened)) => Some(happened.stream.clone()),
-            Ok(Step::Gap(_)) => None,
-            Err(name) => name,
+        // The texts are lent to the step, which is a part of the digest as they are.
+        let mut texts = std::mem::take(&mut self.texts);
+        let name = match self.last(&fields.stream) {
+            Some((_, Step::Turns(_, turns), true)) => {
+                turns.push(&head, fields.version, at, &mut texts);
+                self.texts = texts;
+                return;
+            }
+            Some((name, ..)) => Some(name.clone()),
+            None => StreamName::new(fields.stream.as_ref()).ok(),
         };
-        let Some(name) = name.or_else(|| StreamName::new(fields.stream.as_ref()).ok()) else {
-            return;
-        };
-        let turns = Turns::of(&head, fields.version, at);
-        self.push(name.clone(), Step::Turns(name, Box::new(turns)));
+        if let Some(name) = name {
+            let turns = Turns::of(&head, fields.version, at, &mut texts);
+            self.push(name.clone(), Step::Turns(name, turns));
+        }
+        self.texts = texts;
     }
 
     fn seen(&mut self, fields: &Fields<'_>) {
         let of_run = is_of_run(fields.kind);
-        if let Ok(Step::Seen(_, seen)) = self.open(&fields.stream) {
-            seen.versions.push(fields.version);
-            seen.of_run = of_run;
-            return;
-        }
-        let Ok(name) = StreamName::new(fields.stream.as_ref()) else { return };
+        let name = match self.last(&fields.stream) {
+            Some((_, Step::Seen(_, seen), true)) => {
+                seen.versions.push(fields.version);
+                seen.of_run = of_run;
+                return;
+            }
+            Some((name, ..)) => Some(name.clone()),
+            None => StreamName::new(fields.stream.as_ref()).ok(),
+        };
+        let Some(name) = name else { return };
         let seen = Seen { versions: Versions::of(fields.version), of_run };
         self.push(name.clone(), Step::Seen(name, seen));
     }

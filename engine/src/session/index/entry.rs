@@ -9,9 +9,9 @@ use crate::clock::Timestamp;
 use crate::id::{StreamName, Version};
 use crate::session::event::{Announce, Members, Origin, RunStatus, SessionKind, SessionOpened};
 
-use super::part::Part;
+use super::part::{IdHash, Part};
 use super::row::{Row, Status};
-use super::turns::{Turns, Versions};
+use super::turns::{Place, Texts, Turns, Versions};
 
 /// One session.
 #[derive(Clone, Debug)]
@@ -125,19 +125,25 @@ impl Entry {
     }
 
     /// Takes turns; `told` learns which runs have told how many tokens.
-    pub(super) fn turns(&mut self, turns: &Turns, told: &mut dyn FnMut(&str, u64)) {
-        if let (true, Some(first)) = (self.parts.is_empty(), turns.parts.first()) {
-            self.enter(&first.session_id);
+    pub(super) fn turns(
+        &mut self,
+        turns: &Turns,
+        texts: &Texts,
+        told: &mut dyn FnMut(IdHash, u64),
+    ) {
+        if self.parts.is_empty() {
+            self.enter(texts.get(&turns.part.session_id));
         }
         if turns.human_at.is_some() {
             self.archived = false;
             self.row.last_human_at = self.row.last_human_at.max(turns.human_at);
         }
-        set(&mut self.row.last_channel, turns.channel.as_deref());
-        set(&mut self.row.model, turns.model.as_deref());
+        let text = |place: &Option<Place>| place.as_ref().map(|place| texts.get(place));
+        set(&mut self.row.last_channel, text(&turns.channel));
+        set(&mut self.row.model, text(&turns.model));
         self.touched(turns.last_at);
-        for of_part in &turns.parts {
-            let index = self.part_of(&of_part.session_id);
+        for of_part in turns.parts() {
+            let index = self.part_of(texts.get(&of_part.session_id));
             if let Some(part) = self.parts.get_mut(index) {
                 part.take(of_part, told);
             }

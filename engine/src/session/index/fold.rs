@@ -12,7 +12,8 @@ use crate::store::Damage;
 
 use super::digest::{Digest, Happened, Seen, Step};
 use super::entry::{Entry, RunPhase};
-use super::turns::{Turns, Versions};
+use super::part::id_hash;
+use super::turns::{Texts, Turns, Versions};
 use super::{OpenRun, Sessions};
 
 impl Projection for Sessions {
@@ -44,7 +45,7 @@ impl Digestible for Sessions {
         self.passed_over += digest.passed_over;
         for step in digest.steps {
             match step {
-                Step::Turns(stream, turns) => self.turns(&stream, &turns),
+                Step::Turns(stream, turns) => self.turns(&stream, &turns, &digest.texts),
                 Step::Seen(stream, seen) => self.seen(&stream, seen),
                 Step::Event(happened) => self.event(*happened),
                 Step::Gap(damage) => self.gap(&damage),
@@ -54,12 +55,12 @@ impl Digestible for Sessions {
 }
 
 impl Sessions {
-    fn turns(&mut self, stream: &StreamName, turns: &Turns) {
+    fn turns(&mut self, stream: &StreamName, turns: &Turns, texts: &Texts) {
         // The runs are lent to the change of the entry, which does not look at them.
         let mut runs = std::mem::take(&mut self.runs);
         self.session(stream, turns.versions, turns.first_at, |entry| {
-            entry.turns(turns, &mut |run, tokens| {
-                if let Some(run) = runs.get_mut(run) {
+            entry.turns(turns, texts, &mut |run, tokens| {
+                if let Some(run) = runs.get_mut(&run) {
                     run.tokens = run.tokens.saturating_add(tokens);
                 }
             });
@@ -129,18 +130,18 @@ impl Sessions {
     fn run_requested(&mut self, event: RunRequested) {
         let Ok(key) = StreamName::new(event.session_key) else { return };
         let run = OpenRun { key, session_id: event.session_id, tokens: 0 };
-        self.runs.insert(event.run_id.clone(), run);
+        self.runs.insert(id_hash(&event.run_id), run);
         self.run(&event.run_id, |entry| entry.run(&event.run_id, RunPhase::Requested));
     }
 
     fn run_finished(&mut self, event: &RunFinished, at: Timestamp) {
         let told = event.tokens.as_ref().map_or(0, |t| t.r#in.saturating_add(t.out));
-        let Some(run) = self.runs.get(&event.run_id).cloned() else { return };
+        let Some(run) = self.runs.get(&id_hash(&event.run_id)).cloned() else { return };
         self.run(&event.run_id, |entry| {
             entry.run_finished(&event.run_id, event.status, at);
             entry.add_tokens(&run.session_id, told.saturating_sub(run.tokens));
         });
-        self.runs.remove(&event.run_id);
+        self.runs.remove(&id_hash(&event.run_id));
     }
 
     fn spawned(&mut self, stream: &StreamName, event: &SpawnAccepted) {
@@ -162,12 +163,12 @@ impl Sessions {
         at: Timestamp,
         change: impl FnOnce(&mut Entry),
     ) {
-        if !self.entries.contains_key(stream) {
+        if let Some(change) = self.change(stream, versions, change) {
             let entry = self.unseen(stream, at);
             self.entries.insert(stream.clone(), Arc::new(entry));
             self.directory.take();
+            self.change(stream, versions, change);
         }
-        self.row_of(stream, versions, change);
     }
 
     fn unseen(&mut self, key: &StreamName, at: Timestamp) -> Entry {
@@ -187,7 +188,17 @@ impl Sessions {
         versions: Versions,
         change: impl FnOnce(&mut Entry),
     ) -> bool {
-        let Some(entry) = self.entries.get_mut(stream) else { return false };
+        self.change(stream, versions, change).is_none()
+    }
+
+    /// Changes the session that owns a stream; gives the change back when there is none.
+    fn change<F: FnOnce(&mut Entry)>(
+        &mut self,
+        stream: &StreamName,
+        versions: Versions,
+        change: F,
+    ) -> Option<F> {
+        let Some(entry) = self.entries.get_mut(stream) else { return Some(change) };
         let entry = Arc::make_mut(entry);
         let parts = entry.parts.len();
         change(entry);
@@ -196,12 +207,12 @@ impl Sessions {
         }
         entry.saw(versions);
         entry.settle();
-        true
+        None
     }
 
     /// Changes the session that an open run works on.
     fn run(&mut self, run_id: &str, change: impl FnOnce(&mut Entry)) {
-        let key = self.runs.get(run_id).map(|run| &run.key);
+        let key = self.runs.get(&id_hash(run_id)).map(|run| &run.key);
         if let Some(entry) = key.and_then(|key| self.entries.get_mut(key)) {
             let entry = Arc::make_mut(entry);
             change(entry);

@@ -4,6 +4,7 @@ mod digest;
 mod entry;
 mod find;
 mod fold;
+mod hash;
 mod list;
 mod part;
 mod row;
@@ -24,6 +25,7 @@ use std::sync::{Arc, OnceLock};
 use crate::id::{Seq, StreamName, Version};
 
 use find::Directory;
+use part::IdHash;
 
 /// All sessions of a log. A clone shares the sessions with its original, and what changes in one of the two is copied
 /// then, session by session.
@@ -33,7 +35,7 @@ pub struct Sessions {
     /// Keys and ids in order, once somebody has looked for the beginning of one.
     directory: OnceLock<Arc<Directory>>,
     /// Runs that have not ended.
-    runs: HashMap<String, OpenRun>,
+    runs: HashMap<IdHash, OpenRun>,
     /// Children that were spawned and not opened yet, with their parents.
     spawned: HashMap<String, StreamName>,
     /// Streams that lost events, also those of which nothing is left.

@@ -2,8 +2,9 @@
 //! said.
 
 use crate::id::Version;
-use crate::session::event::{Role, TurnHead};
+use crate::session::event::Role;
 
+use super::hash;
 use super::turns::PartTurns;
 
 /// A part.
@@ -31,29 +32,30 @@ pub(in crate::session) struct Messages {
 }
 
 /// What makes neighbouring turns pieces of one message.
-pub(super) type Piece = (MessageHash, Role);
+pub(super) type Piece = (IdHash, Role);
 
-/// FNV-1a (Fowler, Noll, Vo; 64 bits) of a message's id: a view of a million turns must be small. Two ids that fall
-/// together within one part's recent messages would cost one message's numbers; they practically never do.
-pub(super) type MessageHash = u64;
+/// What stands for the id of a message or a run: a view of a million turns must be small. Two ids that fall together
+/// within one part's recent messages, or among the open runs, would cost one message's or one run's numbers; they
+/// practically never do.
+pub(super) type IdHash = u64;
 
-pub(super) fn message_hash(head: &TurnHead<'_>) -> Option<MessageHash> {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    head.message_id.as_deref().map(|id| id.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+/// The same for the same id, in every process.
+pub(super) fn id_hash(id: &str) -> IdHash {
+    hash::fixed(id.as_bytes())
 }
 
 /// The messages with ids that came last, each with its tokens: of these more pieces may come. Programs write the pieces
 /// of one message next to each other, with little between; pieces that lie further apart than
 /// [`Recent::MESSAGES_MAX`] messages count as two.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recent(pub(super) Vec<(MessageHash, u64)>);
+pub(super) struct Recent(pub(super) Vec<(IdHash, u64)>);
 
 impl Recent {
     /// So many messages are remembered.
     pub(super) const MESSAGES_MAX: usize = 16;
 
     /// Takes pieces of a message. Returns what they add to the tokens known of it, and whether the message is new.
-    fn take(&mut self, message: MessageHash, tokens: u64) -> (u64, bool) {
+    fn take(&mut self, message: IdHash, tokens: u64) -> (u64, bool) {
         let known = self.0.iter_mut().rev().find(|(hash, _)| *hash == message);
         if let Some((_, known)) = known {
             let added = tokens.saturating_sub(*known);
@@ -70,20 +72,20 @@ impl Recent {
 
 impl Part {
     /// Takes turns; `told` learns which runs have told how many tokens.
-    pub(super) fn take(&mut self, turns: &PartTurns, told: &mut dyn FnMut(&str, u64)) {
+    pub(super) fn take(&mut self, turns: &PartTurns, told: &mut dyn FnMut(IdHash, u64)) {
         let (first, last) = turns.span;
         self.span = Some((self.span.map_or(first, |(known, _)| known), last));
         self.messages.take(turns);
         self.turns = self.turns.saturating_add(turns.turns);
         self.tokens = self.tokens.saturating_add(turns.tokens);
         for (run, tokens) in &turns.of_runs {
-            told(run, *tokens);
+            told(*run, *tokens);
         }
         for pieces in &turns.pieces {
             let (added, new) = self.recent.take(pieces.message, pieces.tokens);
             self.turns = self.turns.saturating_add(u64::from(new && pieces.counts));
             self.tokens = self.tokens.saturating_add(added);
-            if let Some(run) = &pieces.run {
+            if let Some(run) = pieces.run {
                 told(run, added);
             }
         }

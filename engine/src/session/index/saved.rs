@@ -12,7 +12,7 @@ use crate::projection::{Saved, schema_of};
 use crate::session::event::{ChatType, Origin, Role, RunStatus, SessionKind};
 
 use super::entry::{Entry, RunPhase};
-use super::part::{MessageHash, Messages, Part, Recent};
+use super::part::{IdHash, Messages, Part, Recent};
 use super::row::Row;
 use super::{OpenRun, Sessions};
 
@@ -28,6 +28,7 @@ impl Saved for Sessions {
                 include_str!("digest.rs"),
                 include_str!("entry.rs"),
                 include_str!("fold.rs"),
+                include_str!("hash.rs"),
                 include_str!("part.rs"),
                 include_str!("row.rs"),
                 include_str!("saved.rs"),
@@ -55,7 +56,7 @@ struct View<'a> {
     entries: Vec<Session<'a>>,
     /// Run, key, part, tokens.
     #[serde(borrow)]
-    runs: Vec<(&'a str, &'a str, &'a str, u64)>,
+    runs: Vec<(IdHash, &'a str, &'a str, u64)>,
     #[serde(borrow)]
     spawned: Vec<(&'a str, &'a str)>,
     #[serde(borrow)]
@@ -111,11 +112,11 @@ struct SavedPart<'a> {
     span: Option<(u64, u64)>,
     all: u64,
     without_results: u64,
-    last: Option<(MessageHash, Role)>,
-    last_without_results: Option<(MessageHash, Role)>,
+    last: Option<(IdHash, Role)>,
+    last_without_results: Option<(IdHash, Role)>,
     turns: u64,
     tokens: u64,
-    recent: Vec<(MessageHash, u64)>,
+    recent: Vec<(IdHash, u64)>,
     run_started: bool,
     source_path: Option<&'a str>,
 }
@@ -127,9 +128,7 @@ impl Serialize for Sessions {
             runs: self
                 .runs
                 .iter()
-                .map(|(id, run)| {
-                    (id.as_str(), run.key.as_str(), run.session_id.as_str(), run.tokens)
-                })
+                .map(|(id, run)| (*id, run.key.as_str(), run.session_id.as_str(), run.tokens))
                 .collect(),
             spawned: self
                 .spawned
@@ -170,7 +169,7 @@ impl View<'_> {
         }
         for (id, key, session_id, tokens) in self.runs {
             let run = OpenRun { key: name(key)?, session_id: session_id.to_owned(), tokens };
-            sessions.runs.insert(id.to_owned(), run);
+            sessions.runs.insert(id, run);
         }
         for (child, parent) in self.spawned {
             sessions.spawned.insert(child.to_owned(), name(parent)?);

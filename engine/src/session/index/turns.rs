@@ -1,11 +1,40 @@
 //! Turns of one stream, summed up: what they do to a session, whatever the session is like when they come. Summing up
-//! reads nothing but heads.
+//! reads nothing but heads, and mostly makes nothing: texts lie one behind the other in the digest.
+
+use std::ops::Range;
 
 use crate::clock::Timestamp;
 use crate::id::Version;
 use crate::session::event::{Ingress, Role, TurnHead};
 
-use super::part::{MessageHash, Piece, message_hash};
+use super::part::{IdHash, Piece, id_hash};
+
+/// Texts that are named by where they lie.
+#[derive(Debug, Default)]
+pub(super) struct Texts(String);
+
+/// Where a text lies; an empty one for none.
+pub(super) type Place = Range<usize>;
+
+impl Texts {
+    pub(super) fn get(&self, place: &Place) -> &str {
+        self.0.get(place.clone()).unwrap_or_default()
+    }
+
+    fn add(&mut self, text: &str) -> Place {
+        let start = self.0.len();
+        self.0.push_str(text);
+        start..self.0.len()
+    }
+
+    /// Puts another text in a place, which mostly holds it already; `None` leaves it.
+    fn set(&mut self, place: &mut Option<Place>, text: Option<&str>) {
+        let Some(text) = text else { return };
+        if place.as_ref().is_none_or(|place| self.get(place) != text) {
+            *place = Some(self.add(text));
+        }
+    }
+}
 
 /// Turns that follow each other in one stream, with no other event of it between.
 #[derive(Debug)]
@@ -18,11 +47,13 @@ pub(super) struct Turns {
     /// The latest time at which a person wrote.
     pub(super) human_at: Option<Timestamp>,
     /// The channel that a person last wrote on.
-    pub(super) channel: Option<Box<str>>,
+    pub(super) channel: Option<Place>,
     /// The model of the last answer that names one.
-    pub(super) model: Option<Box<str>>,
-    /// What went into each part, in the order in which the parts came up.
-    pub(super) parts: Vec<PartTurns>,
+    pub(super) model: Option<Place>,
+    /// What went into the part of the first turn.
+    pub(super) part: PartTurns,
+    /// What went into other parts, in the order in which they came up.
+    pub(super) more: Vec<PartTurns>,
 }
 
 /// The versions of some events of one stream.
@@ -48,7 +79,7 @@ impl Versions {
 /// Turns of one part.
 #[derive(Debug)]
 pub(super) struct PartTurns {
-    pub(super) session_id: Box<str>,
+    pub(super) session_id: Place,
     pub(super) span: (Version, Version),
     pub(super) all: Begins,
     pub(super) without_results: Begins,
@@ -57,7 +88,7 @@ pub(super) struct PartTurns {
     /// Tokens of turns that name no message.
     pub(super) tokens: u64,
     /// Which of these tokens runs have told.
-    pub(super) of_runs: Vec<(Box<str>, u64)>,
+    pub(super) of_runs: Vec<(IdHash, u64)>,
     /// Turns that name a message, in order; neighbours of one message and run are one.
     pub(super) pieces: Vec<Pieces>,
 }
@@ -65,16 +96,16 @@ pub(super) struct PartTurns {
 /// Pieces of a message.
 #[derive(Debug)]
 pub(super) struct Pieces {
-    pub(super) message: MessageHash,
+    pub(super) message: IdHash,
     /// Whether the first of them counts as a turn when the message is new.
     pub(super) counts: bool,
     /// The tokens of the largest.
     pub(super) tokens: u64,
-    pub(super) run: Option<Box<str>>,
+    pub(super) run: Option<IdHash>,
 }
 
 /// How many messages begin with some turns. Whether the first one does depends on what came before.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Begins {
     /// The pieces that the first and the last turn are; `None` inside for one that is a message of its own.
     ends: Option<(Option<Piece>, Option<Piece>)>,
@@ -82,6 +113,8 @@ pub(super) struct Begins {
 }
 
 impl Begins {
+    const NONE: Self = Self { ends: None, inside: 0 };
+
     fn push(&mut self, piece: Option<Piece>) {
         match &mut self.ends {
             Some((_, last)) => {
@@ -108,7 +141,12 @@ fn begins(last: Option<Piece>, piece: Option<Piece>) -> bool {
 
 impl Turns {
     /// One turn.
-    pub(super) fn of(head: &TurnHead<'_>, version: Version, at: Timestamp) -> Self {
+    pub(super) fn of(
+        head: &TurnHead<'_>,
+        version: Version,
+        at: Timestamp,
+        texts: &mut Texts,
+    ) -> Self {
         let mut turns = Self {
             versions: Versions::of(version),
             first_at: at,
@@ -116,54 +154,63 @@ impl Turns {
             human_at: None,
             channel: None,
             model: None,
-            parts: Vec::with_capacity(1),
+            part: PartTurns::new(texts.add(&head.session_id), version),
+            more: Vec::new(),
         };
-        turns.take(head, version, at);
+        turns.take(head, version, at, texts);
         turns
     }
 
     /// Adds the next turn.
-    pub(super) fn push(&mut self, head: &TurnHead<'_>, version: Version, at: Timestamp) {
+    pub(super) fn push(
+        &mut self,
+        head: &TurnHead<'_>,
+        version: Version,
+        at: Timestamp,
+        texts: &mut Texts,
+    ) {
         self.versions.push(version);
-        self.take(head, version, at);
+        self.take(head, version, at, texts);
     }
 
-    fn take(&mut self, head: &TurnHead<'_>, version: Version, at: Timestamp) {
+    /// What went into each part, in the order in which the parts came up.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &PartTurns> {
+        std::iter::once(&self.part).chain(&self.more)
+    }
+
+    fn take(&mut self, head: &TurnHead<'_>, version: Version, at: Timestamp, texts: &mut Texts) {
         self.last_at = self.last_at.max(at);
         if head.role == Role::User && head.from == Ingress::External {
             self.human_at = self.human_at.max(Some(at));
             let from = head.provenance.as_ref().and_then(|p| p.source_channel.as_deref());
-            set(&mut self.channel, from);
+            texts.set(&mut self.channel, from);
         }
         if head.role == Role::Assistant {
-            set(&mut self.model, head.model.as_deref());
+            texts.set(&mut self.model, head.model.as_deref());
         }
-        let known = self.parts.iter_mut().rfind(|part| *part.session_id == *head.session_id);
-        match known {
-            Some(part) => part.push(head, version),
-            None => {
-                let mut part = PartTurns::new(&head.session_id, version);
-                part.push(head, version);
-                self.parts.push(part);
-            }
-        }
+        self.part_of(&head.session_id, version, texts).push(head, version);
     }
-}
 
-/// Sets a text that mostly is the same already; `None` leaves it.
-fn set(text: &mut Option<Box<str>>, new: Option<&str>) {
-    if new.is_some() && text.as_deref() != new {
-        *text = new.map(Into::into);
+    fn part_of(&mut self, id: &str, version: Version, texts: &mut Texts) -> &mut PartTurns {
+        if texts.get(&self.part.session_id) == id {
+            return &mut self.part;
+        }
+        let known = self.more.iter().rposition(|part| texts.get(&part.session_id) == id);
+        let index = known.unwrap_or_else(|| {
+            self.more.push(PartTurns::new(texts.add(id), version));
+            self.more.len() - 1
+        });
+        self.more.get_mut(index).unwrap_or(&mut self.part)
     }
 }
 
 impl PartTurns {
-    fn new(session_id: &str, version: Version) -> Self {
+    const fn new(session_id: Place, version: Version) -> Self {
         Self {
-            session_id: session_id.into(),
+            session_id,
             span: (version, version),
-            all: Begins::default(),
-            without_results: Begins::default(),
+            all: Begins::NONE,
+            without_results: Begins::NONE,
             turns: 0,
             tokens: 0,
             of_runs: Vec::new(),
@@ -173,7 +220,7 @@ impl PartTurns {
 
     fn push(&mut self, head: &TurnHead<'_>, version: Version) {
         self.span.1 = version;
-        let message = message_hash(head);
+        let message = head.message_id.as_deref().map(id_hash);
         let piece = message.map(|id| (id, head.role));
         self.all.push(piece);
         if head.role != Role::ToolResult {
@@ -181,7 +228,7 @@ impl PartTurns {
         }
         let counts = matches!(head.role, Role::User | Role::Assistant);
         let tokens = head.tokens.as_ref().map_or(0, |t| t.r#in.saturating_add(t.out));
-        let run = head.run_id.as_deref();
+        let run = head.run_id.as_deref().map(id_hash);
         match message {
             Some(message) => self.push_piece(message, counts, tokens, run),
             None => {
@@ -194,19 +241,20 @@ impl PartTurns {
         }
     }
 
-    fn push_piece(&mut self, message: MessageHash, counts: bool, tokens: u64, run: Option<&str>) {
+    fn push_piece(&mut self, message: IdHash, counts: bool, tokens: u64, run: Option<IdHash>) {
         match self.pieces.last_mut() {
-            Some(last) if last.message == message && last.run.as_deref() == run => {
+            Some(last) if last.message == message && last.run == run => {
                 last.tokens = last.tokens.max(tokens);
             }
-            _ => self.pieces.push(Pieces { message, counts, tokens, run: run.map(Into::into) }),
+            _ => self.pieces.push(Pieces { message, counts, tokens, run }),
         }
     }
 
-    fn told(&mut self, run: &str, tokens: u64) {
+    fn told(&mut self, run: IdHash, tokens: u64) {
         match self.of_runs.last_mut() {
-            Some((last, sum)) if **last == *run => *sum = sum.saturating_add(tokens),
-            _ => self.of_runs.push((run.into(), tokens)),
+            Some((last, sum)) if *last == run => *sum = sum.saturating_add(tokens),
+            _ if tokens == 0 => {}
+            _ => self.of_runs.push((run, tokens)),
         }
     }
 }
