@@ -6,3 +6,4 @@ pub mod group;
 pub mod heads;
 pub mod map;
 pub mod point;
+pub mod shared;

@@ -82,6 +82,7 @@ pub fn two_buffers(folder: &Path) -> GroupCommit {
 
 #[cfg(test)]
 mod tests {
+    use super::super::shared::{Shared, Until};
     use super::*;
 
     type Make = fn(&Path) -> Box<dyn Appender>;
@@ -90,11 +91,13 @@ mod tests {
     /// file once, whole.
     #[test]
     fn every_line_is_in_the_file() {
-        let all: [Make; 4] = [
+        let all: [Make; 6] = [
             |folder| Box::new(Alone::new(folder)),
             |folder| Box::new(Unsynced::new(folder)),
             |folder| Box::new(one_lock(folder)),
             |folder| Box::new(two_buffers(folder)),
+            |folder| Box::new(Shared::new(folder, Until::Written)),
+            |folder| Box::new(Shared::new(folder, Until::Synced)),
         ];
         for make in all {
             let home = tempfile::tempdir().unwrap();

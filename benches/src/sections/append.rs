@@ -9,11 +9,15 @@ use fastrand::Rng;
 
 use super::Plan;
 use crate::floors::commit::{Alone, Appender, Unsynced, one_lock, two_buffers};
+use crate::floors::shared::{Shared, Until};
 use crate::load::{Feed, Ready, drive};
 use crate::report::{Limit, Section, Unit, Verdict};
 use crate::rivals;
 use crate::rounds::{self, Contestant, Figure, Side};
 use crate::workload::Shape;
+
+/// The floor that makes the calls which several processes without a daemon need.
+const SHARED: &str = "the same under the locks of several processes";
 
 /// So many callers in one process; every append returns when it is on stable storage.
 #[must_use]
@@ -26,6 +30,11 @@ pub fn synced(plan: &Plan, callers: usize) -> Section {
     contestants.push(floor(plan, &lines, callers, "write + fdatasync", |folder| {
         Box::new(Alone::new(folder))
     }));
+    if callers == 1 {
+        contestants.push(floor(plan, &lines, callers, SHARED, |folder| {
+            Box::new(Shared::new(folder, Until::Synced))
+        }));
+    }
     if callers > 1 {
         contestants.push(floor(plan, &lines, callers, "one-lock group commit", |folder| {
             Box::new(one_lock(folder))
@@ -108,6 +117,7 @@ pub fn buffered(plan: &Plan) -> Section {
     let contestants = vec![
         Contestant::new(Side::Ours, "annals", || ours(plan, &feed, 1, Durability::Buffered)),
         floor(plan, &lines, 1, "one write a line", |folder| Box::new(Unsynced::new(folder))),
+        floor(plan, &lines, 1, SHARED, |folder| Box::new(Shared::new(folder, Until::Written))),
     ];
     let rows = rounds::run(contestants, plan.rounds);
     let mut section = Section {
