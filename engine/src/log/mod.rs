@@ -358,6 +358,11 @@ impl EventStore for Log {
     }
 
     fn end(&self, view: View) -> Result<Option<Cursor>> {
+        if let Some(writer) = &self.writer
+            && let Some(known) = writer.known_end(view)?
+        {
+            return Ok(Some(known));
+        }
         reader::end(&self.view, view)
     }
 

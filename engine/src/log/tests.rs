@@ -65,6 +65,26 @@ fn append_roll_reopen() {
     assert!(report.segments > 5, "{}", report.segments);
 }
 
+/// Goal: a handle that appends says of the log's end what a reading says. Method: two handles append in turn, synced and
+/// buffered, over several segments; after each append both ends are compared with those of a handle that only reads.
+#[test]
+fn ends_are_known_as_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (open(&dir, 3_000), open(&dir, 3_000));
+    let storage: Arc<dyn Storage> = Arc::new(Disk::new(dir.path().join("store")));
+    let reads = Log::open_read_only(storage, Options::default()).unwrap();
+    for i in 0..40 {
+        let log = if i % 3 == 0 { &b } else { &a };
+        let append = Append::new(vec![event("a", &i.to_string())]);
+        let durability = if i % 5 < 2 { Durability::Synced } else { Durability::Buffered };
+        log.append(append.durability(durability)).unwrap();
+        for view in [View::Durable, View::Written] {
+            let read = reads.end(view).unwrap();
+            assert_eq!((a.end(view).unwrap(), b.end(view).unwrap()), (read, read), "{i} {view:?}");
+        }
+    }
+}
+
 /// Goal: a repeat is known however many ids were asked for, in every stretch and after a reopening. Method: a thousand
 /// events over many indexes; while they come, and afterwards, ones from before are appended again.
 #[test]

@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::slot::{Durable, Written};
 use crate::format::{SYNC_LOCK, segment_path};
-use crate::id::Seq;
+use crate::id::{Crc, Seq};
 use crate::storage::{File, write_full};
-use crate::store::{Append, Appended, Decider, Durability};
+use crate::store::{Append, Appended, Cursor, Decider, Durability, View};
 
 use super::draft::{Batch, Draft, Planned};
 use super::queue::{Lead, Role, Waiting};
@@ -301,6 +301,25 @@ impl Writer {
             self.learn(side)?;
         }
         Ok(is_known(&side.tail))
+    }
+
+    /// The end of the log in a view, when this process knows all lines up to the one that the slot names as the last;
+    /// `None` when only reading can tell.
+    pub(super) fn known_end(&self, view: View) -> Result<Option<Cursor>> {
+        let mut side = locked(&self.append);
+        if !self.learn_delta(&mut side)? {
+            return Ok(None);
+        }
+        let end = side.tail.end;
+        let (seq, crc) = match view {
+            View::Written => (end.seq, end.crc),
+            View::Durable => {
+                let floor: Durable = side.durable.read()?.unwrap_or_default();
+                (Seq(floor.seq), Crc(floor.check))
+            }
+        };
+        let known = seq > Seq::ZERO && seq <= end.seq;
+        Ok(known.then_some(Cursor { store: self.id, seq, crc }))
     }
 
     /// Settles under the append lock. Returns the highest position, which is durable then.
