@@ -7,6 +7,8 @@ use std::sync::Arc;
 use annals_engine::clock::{ManualClock, Timestamp};
 use annals_engine::engine::{Engine, Options};
 use annals_engine::log::Log;
+use annals_engine::projection::Saved;
+use annals_engine::session::index::Sessions;
 use annals_engine::storage::Disk;
 use annals_engine::store::{Append, Durability, NewEvent};
 
@@ -29,16 +31,25 @@ pub fn data_folder() -> PathBuf {
 
 /// A store with so many events of the workload below `data`: the one that is there, or a new one. It is not to be
 /// written to; see [`copy`].
+///
+/// Snapshots of another schema than this program's would be passed over, and everything measured as if there were none:
+/// a store that has such ones is made anew.
 #[must_use]
 pub fn store(data: &Path, shape: Shape, events: usize) -> PathBuf {
-    let name = format!("events-{events}-seed-{}-{}-v{EDITION}", shape.seed, shape.sessions);
-    let folder = data.join(name);
-    if !folder.exists() {
+    let folder = data.join(name(shape, events));
+    let (marker, schema) = (folder.with_extension("schema"), Sessions::schema().to_string());
+    if !fs::read_to_string(&marker).is_ok_and(|made| made == schema) {
+        let _ = fs::remove_dir_all(&folder);
         let making = folder.with_extension(format!("making-{}", std::process::id()));
         make(&making, shape, events);
         fs::rename(&making, &folder).unwrap();
+        fs::write(&marker, schema).unwrap();
     }
     folder
+}
+
+fn name(shape: Shape, events: usize) -> String {
+    format!("events-{events}-seed-{}-{}-v{EDITION}", shape.seed, shape.sessions)
 }
 
 /// Makes a store of the first `events` events, one append each, as if they had come one by one. It is opened again and
