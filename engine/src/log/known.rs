@@ -283,8 +283,9 @@ impl Known {
         let mut kept = self.filter.borrow_mut();
         if kept.as_ref().is_none_or(Filter::is_full) {
             let mut parts = self.parts.borrow_mut();
-            let lines: u64 = parts.iter().map(Part::lines_max).sum();
-            let filter = RefCell::new(Filter::with_room(2 * lines));
+            // Positions tell nothing of how many there are: behind damage they may jump to any number.
+            let ids: u64 = parts.iter().map(Part::id_count).sum();
+            let filter = RefCell::new(Filter::with_room(2 * ids));
             for part in parts.iter_mut() {
                 part.ask(&*self.storage, |part| part.fill(&mut filter.borrow_mut()))?;
             }

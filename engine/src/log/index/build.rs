@@ -91,6 +91,11 @@ impl Builder {
         self.ids.get(&id).copied()
     }
 
+    /// How many ids there are.
+    pub(in crate::log) fn id_count(&self) -> u64 {
+        self.ids.len() as u64
+    }
+
     /// The hashes of all ids.
     pub(in crate::log) fn id_hashes(&self) -> impl Iterator<Item = u64> {
         self.ids.keys().map(|id| hash_id(*id))

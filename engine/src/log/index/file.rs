@@ -115,6 +115,11 @@ impl Index {
         rows
     }
 
+    /// How many ids there are.
+    pub(in crate::log) const fn id_count(&self) -> u64 {
+        self.sections.ids.count
+    }
+
     /// The hashes of all ids.
     pub(in crate::log) fn id_hashes(&self) -> impl Iterator<Item = u64> {
         (0..self.sections.ids.count).map_while(|at| self.id_at(at)).map(|(hash, _)| hash)

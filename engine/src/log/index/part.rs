@@ -43,10 +43,12 @@ impl Part {
         }
     }
 
-    /// How many lines there are, at the most.
-    pub(in crate::log) fn lines_max(&self) -> u64 {
-        let stretch = self.stretch();
-        stretch.last.0.saturating_sub(stretch.before.0)
+    /// How many ids there are.
+    pub(in crate::log) fn id_count(&self) -> u64 {
+        match self {
+            Self::File(index) => index.id_count(),
+            Self::Built(built) => built.1.id_count(),
+        }
     }
 
     /// Puts the hashes of all ids into a filter.

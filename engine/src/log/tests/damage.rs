@@ -91,6 +91,36 @@ fn missing_segments_are_gaps() {
     assert_eq!(counts(log.read(Read::default()).unwrap()), (0, vec![DamageClass::Lost]));
 }
 
+/// Goal: however far positions jump behind damage, an append asks for no more memory than there are lines. Method: two
+/// lines that follow each other at a far position stand in a full segment, and more ids are asked for than are looked for
+/// one by one.
+#[test]
+fn positions_that_jump_far() {
+    let dir = tempfile::tempdir().unwrap();
+    several_segments(&dir);
+    let storage = open(&dir, 6_000).storage().clone();
+    let segment = segments_of(&storage).swap_remove(1);
+    let mut bytes = bytes_of(&storage, &segment);
+    let end = bytes.iter().take(bytes.len() - 1).rposition(|byte| *byte == b'\n').unwrap() + 1;
+    bytes.truncate(end);
+    bytes.extend_from_slice(b"?\n");
+    let first = crate::format::decode(bytes.split_inclusive(|b| *b == b'\n').nth(3).unwrap());
+    let mut fields = crate::format::Fields { batch: None, ..first.unwrap().fields };
+    let mut far = Vec::new();
+    for seq in [1 << 50, (1 << 50) + 1] {
+        fields.seq = Seq(seq);
+        fields.prev = crate::format::encode(&fields, &mut far);
+    }
+    bytes.extend_from_slice(&far);
+    put(&storage, &segment, &bytes);
+    let log = open(&dir, 6_000);
+    let known = event("a", "known");
+    for i in 0..300 {
+        assert!(!log.append(buffered(event("a", &format!("{i}")))).unwrap().repeated);
+        assert_eq!(log.append(buffered(known.clone())).unwrap().repeated, i > 0);
+    }
+}
+
 /// A lock file of another moment names an offset that the segment does not have: opening writes nothing over what is
 /// there.
 #[test]
