@@ -214,9 +214,11 @@ fn take_stretches<P: Digestible>(
     thread::scope(|scope| {
         let (give, given) = mpsc::channel();
         let line = &line;
+        let _watch = PanicWatch(line);
         for _ in 0..threads.min(stretches.len()) {
             let give = give.clone();
             scope.spawn(move || {
+                let _watch = PanicWatch(line);
                 while let Some((number, stretch)) = line.next(stretches) {
                     if give.send((number, digest::<P>(&**stretch, base))).is_err() {
                         break;
@@ -266,8 +268,102 @@ impl Line {
         (*taken != usize::MAX).then_some((number, stretch))
     }
 
+    /// Notes that so many were taken; never fewer than before.
     fn advance(&self, taken: usize) {
-        *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = taken;
+        let mut known = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = taken.max(*known);
         self.moved.notify_all();
+    }
+}
+
+/// Sends all away who wait in a line when its thread panics: the turn that they wait for does not come any more.
+struct PanicWatch<'a>(&'a Line);
+
+impl Drop for PanicWatch<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.advance(usize::MAX);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::format::Fields;
+    use crate::store::Damage;
+
+    /// A fold that panics where it is told to.
+    #[derive(Clone, Default)]
+    struct Fragile;
+
+    impl Projection for Fragile {
+        fn apply(&mut self, event: &Fields<'_>) {
+            assert_ne!(event.kind, "digest");
+        }
+
+        fn gap(&mut self, _: &Damage) {}
+    }
+
+    impl Digestible for Fragile {
+        type Digest = Self;
+
+        fn take(&mut self, _: Self) {
+            panic!("a digest is taken");
+        }
+    }
+
+    /// A stretch of one event.
+    struct One {
+        kind: &'static str,
+        seq: u64,
+    }
+
+    impl One {
+        fn cursor(seq: u64) -> Cursor {
+            Cursor { store: crate::id::StoreId(uuid::Uuid::nil()), seq: Seq(seq), crc: Crc::NONE }
+        }
+    }
+
+    impl Stretch for One {
+        fn read(&self, show: &mut dyn FnMut(&Fields<'_>)) -> Result<Chain> {
+            show(&Fields {
+                seq: Seq(self.seq),
+                time: crate::clock::Timestamp::EPOCH,
+                durable: Seq::ZERO,
+                prev: Crc::NONE,
+                stream: "a".into(),
+                version: crate::id::Version(self.seq),
+                kind: self.kind,
+                id: crate::id::EventId(uuid::Uuid::nil()),
+                batch: None,
+                cause: None,
+                flow: None,
+                blob: None,
+                data: "{}",
+            });
+            let (follows, last) = (Self::cursor(self.seq - 1), Self::cursor(self.seq));
+            Ok(Chain::Whole { follows, last, events: 1 })
+        }
+    }
+
+    /// Goal: a fold that panics ends the replay with that panic, and leaves no thread waiting for its turn. Method: more
+    /// stretches than may be begun at once, with a panic in the digest of the first and in taking it.
+    #[test]
+    fn a_panic_keeps_nobody_waiting() {
+        for kind in ["digest", "take"] {
+            let stretches: Vec<Box<dyn Stretch>> = (1..=100)
+                .map(|seq| {
+                    let kind = if seq == 1 { kind } else { "other" };
+                    Box::new(One { kind, seq }) as Box<dyn Stretch>
+                })
+                .collect();
+            let mut folded = Folded::<Fragile>::default();
+            let replay =
+                || take_stretches(&mut folded, &stretches, One::cursor(0), Seq::ZERO).is_ok();
+            assert!(catch_unwind(AssertUnwindSafe(replay)).is_err(), "{kind}");
+        }
     }
 }
