@@ -50,7 +50,7 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) versions: Versions,
-    /// Whether the last of them is one of a run.
+    /// Whether they are events of runs.
     pub(super) of_run: bool,
 }
 
@@ -111,10 +111,8 @@ impl Digest {
     fn seen(&mut self, fields: &Fields<'_>) {
         let of_run = is_of_run(fields.kind);
         let name = match self.last(&fields.stream) {
-            Some((_, Step::Seen(_, seen), true)) => {
-                seen.versions.push(fields.version);
-                seen.of_run = of_run;
-                return;
+            Some((_, Step::Seen(_, seen), true)) if seen.of_run == of_run => {
+                return seen.versions.push(fields.version);
             }
             Some((name, ..)) => Some(name.clone()),
             None => StreamName::new(fields.stream.as_ref()).ok(),

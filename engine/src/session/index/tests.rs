@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::clock::Timestamp;
-use crate::projection::Projection;
+use crate::projection::{Digestible, Projection};
 use crate::session::event::SessionKind;
 use crate::session::key::{AgentId, SessionKey};
 use crate::session::scene::{START, Scene, gap};
@@ -358,4 +358,27 @@ fn odd_payloads_are_counted_and_passed_over() {
     }
     assert_eq!(sessions.passed_over(), 4);
     assert_eq!(sessions.row(&odd.stream), before.as_ref());
+}
+
+/// Goal: a digest of events that are only counted is worth what they are worth one by one. Method: a stream without a row
+/// in which events of a run stand between others, in each order.
+#[test]
+fn counted_events_in_one_digest() {
+    let scene = Scene::new();
+    scene.opened("cli:1", "s", "");
+    let mut record = scene.records().remove(0);
+    record.data = crate::format::Payload::from_json("{}").unwrap();
+    for kinds in [["x.acme.note", "run.output"], ["run.output", "x.acme.note"]] {
+        let (mut each, mut together) = (Sessions::default(), Sessions::default());
+        let mut digest = Digest::default();
+        for (kind, version) in kinds.into_iter().zip(1..) {
+            record.kind = crate::id::EventType::new(kind).unwrap();
+            record.version = crate::id::Version(version);
+            each.apply(&record.fields());
+            digest.apply(&record.fields());
+        }
+        together.take(digest);
+        let text = |sessions: &Sessions| serde_json::to_string(sessions).unwrap();
+        assert_eq!(text(&together), text(&each), "{kinds:?}");
+    }
 }
