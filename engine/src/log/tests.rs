@@ -85,6 +85,38 @@ fn ends_are_known_as_read() {
     }
 }
 
+/// A decision that looks at the end of the log.
+struct Looks(Log);
+
+impl Decider for Looks {
+    fn seen(&self) -> Option<Cursor> {
+        None
+    }
+
+    fn apply(&mut self, _: &Item, _: &Cursor) {}
+
+    fn restart(&mut self) {}
+
+    fn decide(&mut self, _: Timestamp) -> Result<Append> {
+        let [durable, written] = [View::Durable, View::Written].map(|view| self.0.end(view));
+        assert_eq!(durable?.map(|end| end.seq()), Some(Seq(2)));
+        assert_eq!(written?.map(|end| end.seq()), Some(Seq(3)));
+        Ok(Append::new(vec![event("a", "decided")]))
+    }
+}
+
+/// Goal: the end of the log is told while an append is under way. Method: the append itself asks for it, with one line
+/// that is durable and one that is not.
+#[test]
+fn the_end_waits_for_no_append() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = open(&dir, 1 << 20);
+    log.append(Append::new(vec![event("a", "durable")])).unwrap();
+    log.append(buffered(event("a", "written"))).unwrap();
+    log.append_deciding(&mut Looks(log.clone()), Durability::Synced).unwrap();
+    assert_eq!(log.head(&StreamName::new("a").unwrap()).unwrap(), Version(3));
+}
+
 /// Goal: a repeat is known however many ids were asked for, in every stretch and after a reopening. Method: a thousand
 /// events over many indexes; while they come, and afterwards, ones from before are appended again.
 #[test]

@@ -2,8 +2,8 @@
 //! lock and the lead on, and syncs for all of its group while the next group fills. Processes do the same with each
 //! other: whoever finds that another process's sync was its own too does not sync again.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, TryLockError};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::slot::{Durable, Written};
@@ -303,10 +303,15 @@ impl Writer {
         Ok(is_known(&side.tail))
     }
 
-    /// The end of the log in a view, when this process knows all lines up to the one that the slot names as the last;
-    /// `None` when only reading can tell.
+    /// The end of the log in a view, when this process knows all lines up to the one that the slot names as the last,
+    /// and none is appended now; `None` when only reading can tell.
     pub(super) fn known_end(&self, view: View) -> Result<Option<Cursor>> {
-        let mut side = locked(&self.append);
+        // A reading waits for no append, which may itself wait for another process, or be what asks.
+        let mut side = match self.append.try_lock() {
+            Ok(side) => side,
+            Err(TryLockError::Poisoned(side)) => side.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(None),
+        };
         if !self.learn_delta(&mut side)? {
             return Ok(None);
         }
