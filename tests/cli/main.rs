@@ -8,6 +8,7 @@ mod color;
 mod events;
 mod follow;
 mod help;
+mod memory;
 mod pipes;
 mod push;
 mod quickstart;

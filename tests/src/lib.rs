@@ -6,3 +6,4 @@ pub mod disk;
 pub mod fuzz;
 pub mod history;
 pub mod sessions;
+pub mod watched;

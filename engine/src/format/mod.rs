@@ -18,6 +18,11 @@
 //! not lose. Everything else can be deleted while no program runs, and no answer changes. Folders have mode 0700, files
 //! 0600, segments that no longer change 0400.
 //!
+//! A file gets its name when it is whole. Until then it is `log/….new`, `snapshots/….new`, `store.json.new` or a file
+//! in `blobs/new/`; what a process that died left of these is removed when the store is next opened for appending. A
+//! process that dies between a content and its line leaves the content in `blobs/`, where no line names it: it is in
+//! nobody's way, and the same content takes it up again.
+//!
 //! # Segments
 //!
 //! A segment is named by the position of its first line: 20 decimal digits and `.jsonl`, so that sorting names sorts the
@@ -167,15 +172,17 @@ pub mod slot;
 pub mod snapshot;
 
 mod checksum;
+mod layout;
 mod line;
 mod name;
 mod payload;
 
 pub use checksum::{TRAILER, crc32, trailer, trailer_crc};
+pub use layout::is_of_a_store;
 pub use line::{Fields, LINE_MAX, Line, LineFault, decode, encode, too_large};
 pub(crate) use name::decode as head_string;
 pub use name::{
-    APPEND_LOCK, BLOB_DIR, LOG_DIR, SNAPSHOT_DIR, STORE_FILE, SYNC_LOCK, TORN_DIR, blob_path,
-    segment_file, segment_first, segment_path,
+    APPEND_LOCK, BLOB_DIR, BLOB_NEW_DIR, LOG_DIR, SNAPSHOT_DIR, STORE_FILE, SYNC_LOCK, TORN_DIR,
+    blob_path, segment_file, segment_first, segment_path,
 };
 pub use payload::{BlobRef, DEPTH_MAX, Payload, hex};

@@ -79,6 +79,8 @@ pub const LOG_DIR: &str = "log";
 pub const TORN_DIR: &str = "torn";
 /// The folder of payloads that are too big for a line.
 pub const BLOB_DIR: &str = "blobs";
+/// The folder of those of them that are being written.
+pub const BLOB_NEW_DIR: &str = "blobs/new";
 /// The folder of what is folded from the log.
 pub const SNAPSHOT_DIR: &str = "snapshots";
 /// The file that says what this folder is.

@@ -1,12 +1,15 @@
 //! Contents that are too big for a line, each in a file that bears the name of its hash. The file and its folders are
-//! on stable storage before the line that names it is written, also when the file was there before.
+//! on stable storage before the line that names it is written, also when the file was there before. Until it has its
+//! name a file lies in a folder of its own kind, locked by who writes it, so that what a dead process left is told from
+//! what a living one is at.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{BLOB_DIR, BlobRef, Line, Payload, blob_path};
-use crate::storage::{Access, Storage, read_full, write_full};
+use crate::format::{BLOB_DIR, BLOB_NEW_DIR, BlobRef, Line, Payload, blob_path};
+use crate::storage::{Access, File, Locked, Storage, lock, read_full, try_lock, write_full};
 use crate::store::blob::{carry, is_big, is_content};
 use crate::store::{Append, BLOB_MAX, Damage, DamageClass, Durability, Record, Touched, admit};
 
@@ -42,30 +45,73 @@ fn path_of(blob: &BlobRef) -> String {
 }
 
 fn keep(storage: &dyn Storage, blob: &BlobRef, content: &[u8]) -> io::Result<()> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
     let path = path_of(blob);
     let folder = path.rsplit_once('/').map_or(BLOB_DIR, |(folder, _)| folder);
     storage.create_dir(folder)?;
+    storage.create_dir(BLOB_NEW_DIR)?;
     storage.sync_dir("")?;
     storage.sync_dir(BLOB_DIR)?;
     if read(storage, blob)?.is_some() {
         storage.open(&path, Access::Read)?.sync_data()?;
         return storage.sync_dir(folder);
     }
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let temporary = format!("{path}.{}-{number}.new", std::process::id());
-    let file = storage.open(&temporary, Access::WriteOrCreate)?;
-    let written = file
-        .truncate(0)
-        .and_then(|()| write_full(&*file, content, 0))
+    let Begun { name, file, lock } = begin(storage)?;
+    let written = write_full(&*file, content, 0)
         .and_then(|()| file.sync_data())
-        .and_then(|()| storage.rename(&temporary, &path));
+        .and_then(|()| storage.rename(&name, &path));
     if let Err(e) = written {
-        // Only a file that no line names is left behind.
-        let _ = storage.remove(&temporary);
+        // Only a file that no line names is left behind, until the store is opened again.
+        let _ = storage.remove(&name);
         return Err(e);
     }
+    drop(lock);
     storage.sync_dir(folder)
+}
+
+/// A content that has no name yet.
+struct Begun {
+    name: String,
+    file: Arc<dyn File>,
+    /// Held as long as the file bears that name.
+    lock: Locked,
+}
+
+/// A new file that nobody else writes and nobody takes for a dead process's.
+fn begin(storage: &dyn Storage) -> io::Result<Begun> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{BLOB_NEW_DIR}/{}-{number}", std::process::id());
+        let file = match storage.open(&name, Access::CreateNew) {
+            // A process of this number died, or lives in another space of numbers.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+            other => other?,
+        };
+        let lock = lock(&file)?;
+        if is_named(storage, &name, &*file) {
+            return Ok(Begun { name, file, lock });
+        }
+    }
+}
+
+/// Whether the file bears this name still.
+fn is_named(storage: &dyn Storage, name: &str, file: &dyn File) -> bool {
+    let found = storage.stat(name).and_then(|found| Ok(found.id == file.id()?));
+    found.unwrap_or(false)
+}
+
+/// Removes what processes that died left of contents that never got their name. One that stays is in nobody's way.
+pub(super) fn remove_unnamed(storage: &dyn Storage) {
+    for name in storage.list(BLOB_NEW_DIR).unwrap_or_default() {
+        let name = format!("{BLOB_NEW_DIR}/{name}");
+        let Ok(file) = storage.open(&name, Access::Write) else { continue };
+        let Ok(held) = try_lock(&file) else { continue };
+        // Who wrote it may have given it its name since the folder was listed.
+        if is_named(storage, &name, &*file) {
+            let _ = storage.remove(&name);
+        }
+        drop(held);
+    }
 }
 
 /// The content, when it is there and is what the hash says.

@@ -11,7 +11,7 @@ use crate::store::{Cursor, NamePattern, Read};
 
 use super::catalog::Source;
 use super::index::{Index, Key, Stretch, next_part, whole};
-use super::reader::{READY, Reader};
+use super::reader::{READY, READY_BYTES, Reader};
 use super::segments;
 use super::visit::At;
 use super::walk::Link;
@@ -77,7 +77,8 @@ impl Reader {
 
     /// Makes the next lines of a jump ready, and leaves it at its end or before a line that is not what it should be.
     pub(super) fn go_on_jumping(&mut self, mut jump: Box<Jump>) -> Result<()> {
-        while self.ready.len() < READY {
+        let mut bytes = 0;
+        while self.ready.len() < READY && bytes < READY_BYTES {
             let Some(row) = jump.rows.next() else {
                 self.end_jump(&jump);
                 return Ok(());
@@ -92,6 +93,7 @@ impl Reader {
                 return Ok(());
             };
             self.take_line(&line)?;
+            bytes += raw.as_deref().map_or(0, <[u8]>::len) as u64;
             let ahead = line.fields.batch.map_or(0, |(index, count)| count - index);
             let link = Link { seq: line.fields.seq, crc: Some(line.crc) };
             let offset =

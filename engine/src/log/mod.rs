@@ -19,6 +19,7 @@ mod queue;
 mod reader;
 mod recover;
 mod repair;
+mod rest;
 mod roll;
 mod seek;
 mod segments;
@@ -53,6 +54,7 @@ pub use verify::{Progress, Report, verify, verify_with};
 use catalog::{Catalog, StreamReader};
 use marks::Marks;
 use queue::Queue;
+use rest::Rest;
 use slots::LockFile;
 use tail::Tail;
 use waits::Waits;
@@ -148,6 +150,7 @@ struct LogView {
     id: StoreId,
     marks: Marks,
     catalog: Catalog,
+    rest: Rest,
     options: Options,
 }
 
@@ -291,7 +294,11 @@ impl Writer {
         drop(held);
         match settled {
             Err(e) if *e.kind() == ErrorKind::Corrupt => {}
-            other => other?,
+            other => {
+                other?;
+                self.remove_unnamed_snapshots();
+                blobs::remove_unnamed(&*self.storage);
+            }
         }
         self.halts.store(floor.halts, Ordering::SeqCst);
         Ok(())
@@ -304,7 +311,14 @@ impl Writer {
 
 impl LogView {
     fn new(storage: Arc<dyn Storage>, id: StoreId, options: Options) -> Self {
-        Self { storage, id, marks: Marks::new(), catalog: Catalog::default(), options }
+        Self {
+            storage,
+            id,
+            marks: Marks::new(),
+            catalog: Catalog::default(),
+            rest: Rest::default(),
+            options,
+        }
     }
 
     fn notice(&self, notice: &Notice) {

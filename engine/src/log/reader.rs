@@ -27,6 +27,9 @@ pub(super) const READY: usize = 256;
 /// How much of the active segment is read at a time, in bytes.
 const CHUNK: usize = 1 << 20;
 
+/// So many bytes of lines that follow each other, or a little more, are made ready at a time: few long lines, or many.
+pub(super) const READY_BYTES: u64 = 1 << 20;
+
 /// Reads a log in order.
 #[derive(Debug)]
 pub(super) struct Reader {
@@ -235,13 +238,14 @@ impl Reader {
         let visit =
             SegmentVisit { store: self.view.id, first, next: Some(next), durable: Seq::ZERO };
         let view = Arc::clone(&self.view);
+        let enough = self.at.offset.saturating_add(READY_BYTES);
         let reached = visit.steps(&*view.storage, &bytes, self.at, &mut |step| match step {
             Step::Line(span, line) => {
                 self.take_line(&line)?;
                 let ahead = line.fields.batch.map_or(0, |(index, count)| count - index);
                 let link = Link { seq: line.fields.seq, crc: Some(line.crc) };
                 self.at = At { offset: span.end(), link, ahead };
-                Ok(self.ready.len() < READY || ahead > 0)
+                Ok(self.ready.len() < READY && span.end() < enough || ahead > 0)
             }
             Step::Break(found) => {
                 let accepted = self.accepted()?;
@@ -327,6 +331,7 @@ impl Reader {
         }
         let durable = self.durable;
         if self.at.link.seq >= limit.min(durable) || self.reported >= durable {
+            self.rest();
             return Ok(false);
         }
         if segments::list(&*self.view.storage)?.last().is_some_and(|last| *last > segment) {
@@ -423,7 +428,7 @@ impl Reader {
             return Err(Error::new(ErrorKind::HistoryChanged, "the cursor is of another store")
                 .field("cursor"));
         }
-        if cursor.seq == Seq::ZERO {
+        if cursor.seq == Seq::ZERO || self.resume(cursor)? {
             return Ok(());
         }
         let view = Arc::clone(&self.view);
@@ -445,6 +450,7 @@ impl Reader {
         };
         self.at = found.ok_or_else(|| self.changed(segment))?;
         self.segment = Some(segment);
+        self.rest();
         Ok(())
     }
 

@@ -197,6 +197,18 @@ impl Writer {
         Ok(())
     }
 
+    /// Removes what processes that died left of snapshots, if no other makes one now.
+    pub(super) fn remove_unnamed_snapshots(&self) {
+        let names = self.storage.list(SNAPSHOT_DIR).unwrap_or_default();
+        if !names.iter().any(|name| name.ends_with(TEMPORARY)) {
+            return;
+        }
+        let Ok(file) = self.storage.open(LOCK, Access::Write) else { return };
+        let Ok(held) = try_lock(&file) else { return };
+        self.remove_leftovers();
+        drop(held);
+    }
+
     fn remove_leftovers(&self) {
         for name in self.storage.list(SNAPSHOT_DIR).unwrap_or_default() {
             if name.ends_with(TEMPORARY) {

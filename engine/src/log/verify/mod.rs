@@ -2,6 +2,7 @@
 
 mod ahead;
 mod scan;
+mod strays;
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::format::slot::Durable;
-use crate::format::{LOG_DIR, SYNC_LOCK, TORN_DIR, control, segment_first, segment_path};
+use crate::format::{SYNC_LOCK, control, segment_path};
 use crate::id::{Crc, Seq, StoreId, Version};
 use crate::storage::Storage;
 use crate::store::{Damage, DamageClass, Touched};
@@ -107,7 +108,7 @@ pub fn verify_with(
         last_end: None,
     };
     check.all(workers, progress)?;
-    check.strays()?;
+    check.found.notes.extend(strays::notes(&**storage));
     if check.found.segments == 0 {
         let note = "there is no segment: nothing was ever appended, or everything is gone";
         check.found.notes.push(note.to_owned());
@@ -379,25 +380,6 @@ impl Check<'_> {
                 between.1
             ));
         }
-    }
-
-    /// Files that have no place in a store.
-    fn strays(&mut self) -> Result<()> {
-        for name in self.storage.list(LOG_DIR).unwrap_or_default() {
-            // A segment that is being made, or that a process died making: the next opening removes it.
-            let in_the_making = name.ends_with(".new");
-            if segment_first(&name).is_none() && !name.ends_with(".idx") && !in_the_making {
-                self.found.notes.push(format!("{LOG_DIR}/{name} is no file of the store"));
-            }
-        }
-        let kept = self.storage.list(TORN_DIR).unwrap_or_default().len();
-        if kept > 0 {
-            let files = if kept == 1 { "1 file" } else { &format!("{kept} files") };
-            self.found.notes.push(format!(
-                "{files} in {TORN_DIR}/: torn tails, and copies of bytes whose damage was accepted"
-            ));
-        }
-        Ok(())
     }
 }
 

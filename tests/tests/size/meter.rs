@@ -1,0 +1,81 @@
+//! What a process asks of the disk for an answer.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use annals_engine::Engine;
+use annals_engine::clock::SystemClock;
+use annals_engine::engine::Options;
+use annals_engine::log::Log;
+use annals_tests::disk::Op;
+use annals_tests::watched::Watched;
+
+/// The calls of a store that is read, since they were last taken.
+#[derive(Clone, Default)]
+pub(crate) struct Meter {
+    calls: Arc<Mutex<Vec<(Op, String)>>>,
+}
+
+/// Calls that were taken.
+#[derive(Debug)]
+pub(crate) struct Calls(Vec<(Op, String)>);
+
+impl Meter {
+    /// Opens a store for reading and counts from the first call on.
+    pub(crate) fn open(&self, store: &Path, options: &Options) -> Engine {
+        let calls = Arc::clone(&self.calls);
+        let watch = move |op: &Op, name: &str| {
+            calls.lock().unwrap().push((op.clone(), name.to_owned()));
+            usize::MAX
+        };
+        let storage = Arc::new(Watched::new(store, Arc::new(watch)));
+        let log = Log::open_read_only(storage, options.clone()).unwrap();
+        Engine::over(Arc::new(log), Arc::new(SystemClock))
+    }
+
+    /// The calls since the last time.
+    pub(crate) fn take(&self) -> Calls {
+        Calls(std::mem::take(&mut self.calls.lock().unwrap()))
+    }
+}
+
+impl Calls {
+    /// How many bytes were read.
+    pub(crate) fn bytes(&self) -> usize {
+        let read = self.0.iter().map(|(op, _)| match op {
+            Op::ReadAt { len, .. } => *len,
+            _ => 0,
+        });
+        read.sum()
+    }
+
+    /// How many calls there were.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The names of the files that were mapped.
+    pub(crate) fn mapped(&self) -> Vec<&str> {
+        let mapped = self.0.iter().filter(|(op, _)| *op == Op::Map);
+        mapped.map(|(_, name)| name.as_str()).collect()
+    }
+}
+
+/// How many bytes of the segments that this process has mapped are in its memory: at least those that were looked at.
+pub(crate) fn resident(store: &Path) -> u64 {
+    let of_segment = |line: &str| {
+        let path = line.split_whitespace().nth(5).unwrap_or_default();
+        path.starts_with(store.to_str().unwrap()) && path.ends_with(".jsonl")
+    };
+    let mut counted = false;
+    let mut kib = 0;
+    for line in std::fs::read_to_string("/proc/self/smaps").unwrap().lines() {
+        let name = line.split_whitespace().next().unwrap_or_default();
+        if !name.ends_with(':') {
+            counted = of_segment(line);
+        } else if name == "Rss:" && counted {
+            kib += line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
+        }
+    }
+    kib << 10
+}
