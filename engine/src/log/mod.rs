@@ -358,10 +358,10 @@ impl EventStore for Log {
     }
 
     fn head(&self, stream: &StreamName) -> Result<Version> {
-        if let Some(writer) = &self.writer {
-            let mut append = locked(&writer.append);
-            writer.learn(&mut append)?;
-            return append.tail.version(stream.as_str());
+        if let Some(writer) = &self.writer
+            && let Some(known) = writer.known_version(stream.as_str())?
+        {
+            return Ok(known);
         }
         if let Some(version) = self.view.catalog.head(&self.view, stream.as_str())? {
             return Ok(version);

@@ -101,12 +101,13 @@ impl Decider for Looks {
         let [durable, written] = [View::Durable, View::Written].map(|view| self.0.end(view));
         assert_eq!(durable?.map(|end| end.seq()), Some(Seq(2)));
         assert_eq!(written?.map(|end| end.seq()), Some(Seq(3)));
+        assert_eq!(self.0.head(&StreamName::new("a").unwrap())?, Version(2));
         Ok(Append::new(vec![event("a", "decided")]))
     }
 }
 
-/// Goal: the end of the log is told while an append is under way. Method: the append itself asks for it, with one line
-/// that is durable and one that is not.
+/// Goal: the end of the log and the version of a stream are told while an append is under way. Method: the append itself
+/// asks for them, with one line that is durable and one that is not.
 #[test]
 fn the_end_waits_for_no_append() {
     let dir = tempfile::tempdir().unwrap();

@@ -3,12 +3,12 @@
 //! other: whoever finds that another process's sync was its own too does not sync again.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, TryLockError};
+use std::sync::{Arc, MutexGuard, TryLockError};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::slot::{Durable, Written};
 use crate::format::{SYNC_LOCK, segment_path};
-use crate::id::{Crc, Seq};
+use crate::id::{Crc, Seq, Version};
 use crate::storage::{File, write_full};
 use crate::store::{Append, Appended, Cursor, Decider, Durability, View};
 
@@ -189,8 +189,9 @@ impl Writer {
         attempt: Attempt,
     ) -> Result<()> {
         if side.crowded {
-            // What others wrote is read before the lock is taken, so that little is left to read under it.
-            self.learn_delta(side)?;
+            // What others wrote is read before the lock is taken, so that little is left to read under it. What hinders
+            // that is met again there, if it is still so.
+            let _ = self.learn_delta(side);
         }
         let held = side.lock.acquire()?;
         let durable = self.make_current(side)?;
@@ -303,18 +304,26 @@ impl Writer {
         Ok(is_known(&side.tail))
     }
 
-    /// The end of the log in a view, when this process knows all lines up to the one that the slot names as the last,
-    /// and none is appended now; `None` when only reading can tell.
-    pub(super) fn known_end(&self, view: View) -> Result<Option<Cursor>> {
-        // A reading waits for no append, which may itself wait for another process, or be what asks.
+    /// What this process knows of the log, when that is all lines up to the one that the slot names as the last, and none
+    /// is appended now: a reading waits for no append, which may itself wait for another process, or be what asks.
+    fn known_side(&self) -> Result<Option<MutexGuard<'_, AppendSide>>> {
         let mut side = match self.append.try_lock() {
             Ok(side) => side,
             Err(TryLockError::Poisoned(side)) => side.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
-        if !self.learn_delta(&mut side)? {
-            return Ok(None);
-        }
+        Ok(self.learn_delta(&mut side)?.then_some(side))
+    }
+
+    /// The version of a stream, under the same conditions as [`Writer::known_end`].
+    pub(super) fn known_version(&self, stream: &str) -> Result<Option<Version>> {
+        self.known_side()?.map(|side| side.tail.version(stream)).transpose()
+    }
+
+    /// The end of the log in a view, when this process knows all lines up to the one that the slot names as the last,
+    /// and none is appended now; `None` when only reading can tell.
+    pub(super) fn known_end(&self, view: View) -> Result<Option<Cursor>> {
+        let Some(side) = self.known_side()? else { return Ok(None) };
         let end = side.tail.end;
         let (seq, crc) = match view {
             View::Written => (end.seq, end.crc),
