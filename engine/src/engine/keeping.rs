@@ -43,9 +43,14 @@ impl Keeping {
             return;
         }
         let began = Instant::now();
-        let mut make = || self.sessions.snapshot(&*self.store);
+        let mut made = false;
+        let mut make = || {
+            made = true;
+            self.sessions.snapshot(&*self.store)
+        };
         let kept = self.store.keep_snapshot(Sessions::NAME, Sessions::schema(), &mut make);
-        if !matches!(kept, Ok(false)) {
+        // What failed or was too big to keep had its price all the same.
+        if made || kept.is_err() {
             *rests_until = Some(Instant::now() + began.elapsed() * SHARE);
         }
     }

@@ -20,7 +20,7 @@ impl Writer {
             return;
         }
         let _ = self.write_due();
-        self.grown.store(true, Ordering::SeqCst);
+        self.closed.fetch_add(1, Ordering::SeqCst);
         self.indexing.store(false, Ordering::SeqCst);
     }
 

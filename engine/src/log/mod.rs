@@ -33,6 +33,7 @@ mod waits;
 mod walk;
 mod writer;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -171,8 +172,10 @@ struct Writer {
     sync: Mutex<SyncSide>,
     /// Whether an index should be written.
     index_due: AtomicBool,
-    /// Whether enough was appended since somebody last asked for a snapshot to look whether one is due.
-    grown: AtomicBool,
+    /// How often indexes were written: then snapshots may be due as well.
+    closed: AtomicU64,
+    /// That number when snapshots of a projection were last asked for.
+    seen_closed: Mutex<HashMap<String, u64>>,
     /// Whether somebody writes indexes now.
     indexing: AtomicBool,
     /// The active segment by its first position, opened before the lines of this process were written.
@@ -245,7 +248,8 @@ impl Log {
             halts: AtomicU64::new(u64::MAX),
             queue: Queue::default(),
             index_due: AtomicBool::new(false),
-            grown: AtomicBool::new(false),
+            closed: AtomicU64::new(0),
+            seen_closed: Mutex::default(),
             indexing: AtomicBool::new(false),
             active: Mutex::default(),
         });

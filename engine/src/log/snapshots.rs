@@ -95,7 +95,7 @@ impl Writer {
         schema: u64,
         make: &mut dyn FnMut() -> Result<Option<Snapshot>>,
     ) -> Result<bool> {
-        if !self.grown.swap(false, Ordering::SeqCst) || !self.is_due(projection, schema)? {
+        if !self.has_grown_for(projection) || !self.is_due(projection, schema)? {
             return Ok(false);
         }
         let fail = |doing: &'static str| {
@@ -113,11 +113,21 @@ impl Writer {
             false => None,
         };
         let kept = match made {
-            Some(snapshot) => self.write_snapshot(projection, &snapshot).map(|()| true),
+            Some(snapshot) => self.write_snapshot(projection, &snapshot),
             None => Ok(false),
         };
         drop(held);
         kept
+    }
+
+    /// Whether another stretch was closed since this was asked for this projection.
+    fn has_grown_for(&self, projection: &str) -> bool {
+        let closed = self.closed.load(Ordering::SeqCst);
+        let mut seen = locked(&self.seen_closed);
+        match seen.get_mut(projection) {
+            Some(seen) => std::mem::replace(seen, closed) != closed,
+            None => seen.insert(projection.to_owned(), closed).is_none() && closed > 0,
+        }
     }
 
     /// Whether so much was appended since the last snapshot that another is worth its price.
@@ -158,13 +168,13 @@ impl Writer {
     }
 
     /// Puts a snapshot in its place, durable before it has its name, and removes what it replaces. The caller holds the
-    /// lock, so that every temporary file is a dead process's.
-    fn write_snapshot(&self, projection: &str, snapshot: &Snapshot) -> Result<()> {
+    /// lock, so that every temporary file is a dead process's. `false` for a state that is too big to keep.
+    fn write_snapshot(&self, projection: &str, snapshot: &Snapshot) -> Result<bool> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         self.remove_leftovers();
         let bytes = snapshot.state.len();
         if bytes > Snapshot::BYTES_MAX || snapshot.cursor.store != self.id {
-            return Ok(());
+            return Ok(false);
         }
         let header = Header {
             projection: projection.to_owned(),
@@ -194,7 +204,7 @@ impl Writer {
             Error::io("cannot write a snapshot", e).path(self.storage.display(&path))
         })?;
         self.remove_replaced(projection, snapshot.cursor.seq);
-        Ok(())
+        Ok(true)
     }
 
     /// Removes what processes that died left of snapshots, if no other makes one now.

@@ -10,7 +10,7 @@ use crate::clock::{ManualClock, SystemClock, Timestamp};
 use crate::format::Payload;
 use crate::id::{EventId, EventType};
 use crate::storage::Disk;
-use crate::store::{Expected, Filter, Item, NamePattern, NewEvent};
+use crate::store::{Expected, Filter, Item, NamePattern, NewEvent, Snapshot};
 
 pub(super) use damage::{flip_line, segments_of};
 
@@ -83,6 +83,34 @@ fn ends_are_known_as_read() {
             assert_eq!((a.end(view).unwrap(), b.end(view).unwrap()), (read, read), "{i} {view:?}");
         }
     }
+}
+
+/// Goal: a snapshot is due for each projection by itself, and one that is too big to keep is not said to be kept. Method:
+/// two projections are asked about in turn after the log has grown, the first with a state beyond the limit.
+#[test]
+fn snapshots_of_two_projections() {
+    let dir = tempfile::tempdir().unwrap();
+    let storage = Arc::new(Disk::new(dir.path().join("store")));
+    let options = Options { index_bytes: 1_000, snapshot_bytes: 1, ..Options::default() };
+    let log = Log::open(storage, Arc::new(SystemClock), options).unwrap();
+    let keep = |name: &str, state: Vec<u8>| {
+        let mut made = false;
+        let kept = log.keep_snapshot(name, 7, &mut || {
+            made = true;
+            let cursor = log.end(View::Durable)?.unwrap();
+            Ok(Some(Snapshot { schema: 7, cursor, state: state.clone() }))
+        });
+        (kept.unwrap(), made)
+    };
+    assert_eq!(keep("small", vec![1]), (false, false));
+    for i in 0..20 {
+        log.append(Append::new(vec![event("a", &i.to_string())])).unwrap();
+    }
+    assert_eq!(keep("big", vec![0; Snapshot::BYTES_MAX + 1]), (false, true));
+    assert_eq!(keep("small", vec![1]), (true, true));
+    assert_eq!(keep("small", vec![1]), (false, false));
+    assert!(log.snapshot("big", 7, None).is_none());
+    assert_eq!(log.snapshot("small", 7, None).unwrap().state, [1]);
 }
 
 /// A decision that looks at the end of the log.

@@ -1,5 +1,6 @@
 //! How the state of a projection becomes bytes and is read back: bincode 2. Nothing else knows the codec. A snapshot is
-//! a cache, so that another codec costs one refold.
+//! a cache, so that another codec costs one refold: the schema of every projection follows from this file too, and the
+//! release of bincode is pinned to 2.0.1.
 
 use bincode::config::{Config, standard};
 use bincode::serde::{borrow_decode_from_slice, encode_to_vec};

@@ -58,7 +58,8 @@ pub trait Saved: Projection + Serialize + DeserializeOwned {
 #[must_use]
 pub fn schema_of(sources: &[&str]) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    sources.iter().flat_map(|text| text.bytes()).fold(0xcbf2_9ce4_8422_2325, step)
+    let all = std::iter::once(&include_str!("codec.rs")).chain(sources);
+    all.flat_map(|text| text.bytes()).fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// Folds items up to and including a position, or all of them.
