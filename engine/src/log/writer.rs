@@ -304,15 +304,16 @@ impl Writer {
         Ok(is_known(&side.tail))
     }
 
-    /// What this process knows of the log, when that is all lines up to the one that the slot names as the last, and none
-    /// is appended now: a reading waits for no append, which may itself wait for another process, or be what asks.
+    /// What this process knows of the log, when that is all that is there, and nothing is appended now: a reading waits for no append, which may itself wait for another process, or be what asks.
     fn known_side(&self) -> Result<Option<MutexGuard<'_, AppendSide>>> {
         let mut side = match self.append.try_lock() {
             Ok(side) => side,
             Err(TryLockError::Poisoned(side)) => side.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
-        Ok(self.learn_delta(&mut side)?.then_some(side))
+        // A line is there before the slot names it, and a reading shows it.
+        let known = self.learn_delta(&mut side)? && self.end_is_in_place(&side.tail)?;
+        Ok(known.then_some(side))
     }
 
     /// The version of a stream, under the same conditions as [`Writer::known_end`].
@@ -320,8 +321,8 @@ impl Writer {
         self.known_side()?.map(|side| side.tail.version(stream)).transpose()
     }
 
-    /// The end of the log in a view, when this process knows all lines up to the one that the slot names as the last,
-    /// and none is appended now; `None` when only reading can tell.
+    /// The end of the log in a view, when this process knows all that is there and nothing is appended now; `None` when
+    /// only reading can tell.
     pub(super) fn known_end(&self, view: View) -> Result<Option<Cursor>> {
         let Some(side) = self.known_side()? else { return Ok(None) };
         let end = side.tail.end;
