@@ -14,6 +14,9 @@ use crate::id::{Crc, EventId, EventType, Seq, StreamName, Version};
 /// The longest line in bytes, its line feed included.
 pub const LINE_MAX: usize = 1 << 20;
 
+/// The shortest line in bytes, its line feed included: so many lines a segment of some size has at the most.
+pub const LINE_MIN: usize = 184;
+
 /// What a line says, its checksum apart. Strings are raw here and encoded on disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fields<'a> {
@@ -331,5 +334,34 @@ impl<'a> Head<'a> {
     fn data(&mut self) -> Option<&'a str> {
         let text = simdutf8::basic::from_utf8(std::mem::take(&mut self.0)).ok()?;
         (text.starts_with('{') && text.ends_with('}')).then_some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: no line is shorter than the constant says. Method: the line in which every field is as short as it can be.
+    #[test]
+    fn the_shortest_line() {
+        let fields = Fields {
+            seq: Seq(1),
+            time: Timestamp::EPOCH,
+            durable: Seq::ZERO,
+            prev: Crc::NONE,
+            stream: Cow::Borrowed("a"),
+            version: Version(1),
+            kind: "t",
+            id: EventId(Uuid::nil()),
+            batch: None,
+            cause: None,
+            flow: None,
+            blob: None,
+            data: "{}",
+        };
+        let mut line = Vec::new();
+        encode(&fields, &mut line);
+        assert_eq!(line.len(), LINE_MIN);
+        assert_eq!(decode(&line).map(|line| line.fields), Ok(fields));
     }
 }

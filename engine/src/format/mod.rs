@@ -179,7 +179,7 @@ mod payload;
 
 pub use checksum::{TRAILER, crc32, trailer, trailer_crc};
 pub use layout::is_of_a_store;
-pub use line::{Fields, LINE_MAX, Line, LineFault, decode, encode, too_large};
+pub use line::{Fields, LINE_MAX, LINE_MIN, Line, LineFault, decode, encode, too_large};
 pub(crate) use name::decode as head_string;
 pub use name::{
     APPEND_LOCK, BLOB_DIR, BLOB_NEW_DIR, LOG_DIR, SNAPSHOT_DIR, STORE_FILE, SYNC_LOCK, TORN_DIR,

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::format::{LOG_DIR, TRAILER, decode, segment_first, segment_path, trailer_crc};
+use crate::format::{LINE_MIN, LOG_DIR, TRAILER, decode, segment_first, segment_path, trailer_crc};
 use crate::id::Seq;
 use crate::storage::{Access, Advice, File, Mapping, Storage, read_full, write_full};
 
@@ -22,6 +22,9 @@ pub(super) fn list(storage: &dyn Storage) -> Result<Vec<Seq>> {
 
 /// The largest segment in bytes: so much is read into memory at the most, whatever the size of the file.
 pub(super) const SEGMENT_MAX: u64 = 1 << 30;
+
+/// So many lines a segment has at the most.
+pub(super) const LINES_MAX: u64 = SEGMENT_MAX / LINE_MIN as u64;
 
 /// The bytes of a segment.
 #[derive(Debug)]

@@ -8,6 +8,8 @@ use crate::format::{Line, LineFault, control};
 use crate::id::{Crc, Seq, Version};
 use crate::store::DamageClass;
 
+use super::segments::LINES_MAX;
+
 /// What the next line must follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link {
@@ -77,6 +79,8 @@ pub(super) struct Walk<'a> {
     link: Link,
     /// A line that stands alone behind damage is believed up to this position.
     bound: Seq,
+    /// No line behind damage is believed beyond this position: a segment has no room for so many.
+    limit: Seq,
     /// Lines of the present batch that are known to follow.
     ahead: u32,
     /// Those of them that were read already, with their lengths.
@@ -89,8 +93,18 @@ pub(super) struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// Walks `bytes`, which begin at offset `base` of their segment and must continue `link`.
     pub(super) const fn new(bytes: &'a [u8], base: u64, link: Link, bound: Seq) -> Self {
-        let batch = VecDeque::new();
-        Self { bytes, base, at: 0, link, bound, ahead: 0, batch, sealed: false, pieces: None }
+        Self {
+            bytes,
+            base,
+            at: 0,
+            link,
+            bound,
+            limit: Seq(link.seq.0.saturating_add(LINES_MAX)),
+            ahead: 0,
+            batch: VecDeque::new(),
+            sealed: false,
+            pieces: None,
+        }
     }
 
     /// Begins inside a batch of which so many lines are still to come.
@@ -273,7 +287,8 @@ impl<'a> Walk<'a> {
                 // unless the line behind names it.
                 let denied = seq == self.link.seq.next() && self.link.crc.is_some();
                 let bounded = seq <= self.bound && !denied;
-                seq > self.link.seq && begins(line) && (vouched || bounded)
+                let fits = seq > self.link.seq && seq <= self.limit;
+                fits && begins(line) && (vouched || bounded)
             })
         };
         exact.or_else(believed).map(|(index, _)| index)

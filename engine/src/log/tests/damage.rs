@@ -91,11 +91,17 @@ fn missing_segments_are_gaps() {
     assert_eq!(counts(log.read(Read::default()).unwrap()), (0, vec![DamageClass::Lost]));
 }
 
-/// Goal: however far positions jump behind damage, an append asks for no more memory than there are lines. Method: two
-/// lines that follow each other at a far position stand in a full segment, and more ids are asked for than are looked for
-/// one by one.
+/// Goal: however far positions jump behind damage, nothing asks for memory by them. Method: two lines that follow each
+/// other at a position for which a segment has no room, near and far, stand in a full segment; it is read, verified and
+/// appended behind, with more ids than are looked for one by one.
 #[test]
 fn positions_that_jump_far() {
+    for far in [crate::log::segments::LINES_MAX + 10_000, 1 << 31, 1 << 50] {
+        positions_that_jump_to(far);
+    }
+}
+
+fn positions_that_jump_to(place: u64) {
     let dir = tempfile::tempdir().unwrap();
     several_segments(&dir);
     let storage = open(&dir, 6_000).storage().clone();
@@ -107,13 +113,16 @@ fn positions_that_jump_far() {
     let first = crate::format::decode(bytes.split_inclusive(|b| *b == b'\n').nth(3).unwrap());
     let mut fields = crate::format::Fields { batch: None, ..first.unwrap().fields };
     let mut far = Vec::new();
-    for seq in [1 << 50, (1 << 50) + 1] {
+    for seq in [place, place + 1] {
         fields.seq = Seq(seq);
         fields.prev = crate::format::encode(&fields, &mut far);
     }
     bytes.extend_from_slice(&far);
     put(&storage, &segment, &bytes);
     let log = open(&dir, 6_000);
+    let report = verify(&storage, &mut |_| {}).unwrap();
+    assert!(report.damages.iter().all(|damage| damage.seqs.is_none_or(|(_, last)| last.0 < place)));
+    assert!(!report.damages.is_empty());
     let known = event("a", "known");
     for i in 0..300 {
         assert!(!log.append(buffered(event("a", &format!("{i}")))).unwrap().repeated);
