@@ -213,7 +213,6 @@ fn network_name(root: &Path) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the file whose lock is asked about")]
 mod tests {
     use std::cell::Cell;
 
