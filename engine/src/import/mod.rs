@@ -49,6 +49,7 @@ mod openclaw;
 mod pi;
 mod placing;
 mod plan;
+mod reading;
 mod records;
 mod relations;
 mod report;

@@ -10,6 +10,7 @@ use super::damage::DamageClass;
 use super::discover::Source;
 use super::placing::{Placed, opened_id, twin_scope};
 use super::plan::{FilePlan, PartPlan, Twin};
+use super::reading::Reading;
 use super::records::{Flaw, read_lane, read_records};
 use super::session::{Ongoing, Shared, with_source};
 use super::sniff::{Looks, Program, sniff};
@@ -170,17 +171,17 @@ fn read_file(
     }
     let reader = tree.open(&file.path).map_err(failed)?;
     let named = |e: Error| if e.place().path.is_none() { e.path(&file.path) } else { e };
-    let bytes = if claude {
-        let mut transcript = claude::Transcript { ongoing, story, file: &file.name };
+    let reading = Reading { ongoing, story, file: &file.name };
+    let (reading, bytes) = if claude {
+        let mut transcript = claude::Transcript { reading };
         let bytes = read_lane(reader, &file.lane, &mut transcript).map_err(named)?;
-        transcript.end(last, bytes)?;
-        bytes
+        (transcript.reading, bytes)
     } else {
-        let mut transcript = Transcript { ongoing, story, file: &file.name };
+        let mut transcript = Transcript { reading };
         let bytes = read_records(reader, &mut transcript).map_err(named)?;
-        transcript.end(last, bytes)?;
-        bytes
+        (transcript.reading, bytes)
     };
+    reading.end(last, bytes)?;
     ongoing.shared.report.counts.bytes += bytes;
     Ok(())
 }

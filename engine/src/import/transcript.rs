@@ -8,9 +8,10 @@ use sha2::{Digest, Sha256};
 use super::damage::DamageClass;
 use super::fields::Fields;
 use super::pi::{self, Body, Call, Context, Draft, Entry, Kind, Usage};
+use super::reading::{Known, Reading};
 use super::records::{Flaw, Found, Sink, Verdict};
-use super::session::{Ongoing, with_source};
-use super::story::{Identity, Story, key};
+use super::session::with_source;
+use super::story::{Identity, key};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::hex;
@@ -23,10 +24,7 @@ pub(crate) const REST_BYTES_MAX: usize = 128 << 10;
 
 /// Takes the records of one file of a part.
 pub(crate) struct Transcript<'t, 'o, 's> {
-    pub(crate) ongoing: &'t mut Ongoing<'o, 's>,
-    pub(crate) story: &'t mut Story,
-    /// The file's name in events.
-    pub(crate) file: &'t str,
+    pub(crate) reading: Reading<'t, 'o, 's>,
 }
 
 /// A record whose events are made.
@@ -50,15 +48,9 @@ impl Sink for Transcript<'_, '_, '_> {
         let kind = entry.kind();
         let header = kind == Some(Kind::Session) && self.is_own_header(&entry);
         let (mut identity, source) = self.identify(&entry, found, header);
-        let known = self.story.has(&identity);
-        if known == Some(true) {
-            let flaw = self.story.repeated(&identity.range);
-            self.tell(flaw)?;
+        let known = self.reading.know(&mut identity, &source)?;
+        if known == Known::Same {
             return Ok(Verdict::Taken);
-        }
-        if known == Some(false) {
-            let (ordinal, sha256) = (self.story.records(), &source.sha256);
-            identity.id = self.ongoing.id(ImportedRecord::Ordinal { ordinal, sha256 }, "");
         }
         let impossible = entry.impossible_time().map(shortened);
         let made = if header {
@@ -72,23 +64,24 @@ impl Sink for Transcript<'_, '_, '_> {
             Err(e) => return Err(e),
         };
         if header {
-            self.story.open(&identity);
-            self.ongoing
+            self.reading.story.open(&identity);
+            self.reading
+                .ongoing
                 .put_record(std::iter::once(made.event).chain(made.second), &identity.range)?;
             if let Some(spelled) = impossible {
-                self.note(DamageClass::ImpossibleTime, &identity, spelled)?;
+                self.reading.note(DamageClass::ImpossibleTime, &identity, spelled)?;
             }
             return Ok(Verdict::Taken);
         }
-        if known == Some(false) {
+        if known == Known::OtherOfItsId {
             let detail = "another record of the part has the same id";
-            self.note(DamageClass::IdReused, &identity, detail.to_owned())?;
+            self.reading.note(DamageClass::IdReused, &identity, detail.to_owned())?;
         }
         if let Some(spelled) = impossible {
-            self.note(DamageClass::ImpossibleTime, &identity, spelled)?;
+            self.reading.note(DamageClass::ImpossibleTime, &identity, spelled)?;
         }
         if kind.is_none() {
-            self.note(DamageClass::MissingField, &identity, "type is absent".to_owned())?;
+            self.reading.note(DamageClass::MissingField, &identity, "type is absent".to_owned())?;
         }
         self.take(made, &identity)?;
         Ok(Verdict::Taken)
@@ -99,13 +92,11 @@ impl Sink for Transcript<'_, '_, '_> {
     }
 
     fn flaw(&mut self, flaw: Flaw) -> Result<()> {
-        let settled = self.story.settle();
-        self.tell(settled)?;
-        self.ongoing.flaw(self.file, flaw)
+        self.reading.flaw(flaw)
     }
 
     fn progress(&mut self, offset: u64) -> Result<()> {
-        self.ongoing.progress(offset);
+        self.reading.ongoing.progress(offset);
         Ok(())
     }
 }
@@ -113,8 +104,8 @@ impl Sink for Transcript<'_, '_, '_> {
 impl Transcript<'_, '_, '_> {
     /// Whether a header opens this part; a second one, of another session, does not.
     fn is_own_header(&self, entry: &Entry<'_>) -> bool {
-        let own = entry.fields.text("id").as_deref() == Some(self.ongoing.session_id());
-        own || !self.story.is_opened()
+        let own = entry.fields.text("id").as_deref() == Some(self.reading.ongoing.session_id());
+        own || !self.reading.story.is_opened()
     }
 
     fn identify(&self, entry: &Entry<'_>, found: &Found<'_>, header: bool) -> (Identity, Source) {
@@ -123,18 +114,20 @@ impl Transcript<'_, '_, '_> {
         let sha256 = hex(&digest);
         let own_id = entry.fields.text("id").filter(|id| !id.is_empty());
         let record = match &own_id {
-            _ if header => ImportedRecord::Id(self.ongoing.session_id()),
+            _ if header => ImportedRecord::Id(self.reading.ongoing.session_id()),
             Some(id) => ImportedRecord::Id(id),
-            None => ImportedRecord::Ordinal { ordinal: self.story.records(), sha256: &sha256 },
+            None => {
+                ImportedRecord::Ordinal { ordinal: self.reading.story.records(), sha256: &sha256 }
+            }
         };
-        let id = self.ongoing.id(record, "");
+        let id = self.reading.ongoing.id(record, "");
         let key = match record {
             ImportedRecord::Id(id) => key(id),
             ImportedRecord::Ordinal { ordinal, .. } => key(&(ordinal, hash)),
         };
         let (offset, bytes) = (found.offset, found.raw.len() as u64);
         let identity = Identity { id, key, hash, range: offset..offset + bytes };
-        let file = self.file.to_owned();
+        let file = self.reading.file.to_owned();
         (identity, Source { file, offset, bytes, sha256, rest: None })
     }
 
@@ -147,16 +140,16 @@ impl Transcript<'_, '_, '_> {
             .filter_map(|(to, from)| Some((to.to_owned(), Json::verbatim(fields.get(from)?))))
             .collect();
         fields.take("type");
-        if fields.text("id").as_deref() == Some(self.ongoing.session_id()) {
+        if fields.text("id").as_deref() == Some(self.reading.ongoing.session_id()) {
             fields.take("id");
         }
         source.rest = Some(fields.members()).filter(|rest| !rest.0.is_empty());
-        let event = self.ongoing.opened(at, Some(&source))?;
-        let session_id = self.ongoing.session_id().to_owned();
-        let id = self.ongoing.id(ImportedRecord::Id(&session_id), "patched");
+        let event = self.reading.ongoing.opened(at, Some(&source))?;
+        let session_id = self.reading.ongoing.session_id().to_owned();
+        let id = self.reading.ongoing.id(ImportedRecord::Id(&session_id), "patched");
         let patched = SessionPatched { at, session_id, set: Members(set) };
         let second = (!patched.set.0.is_empty())
-            .then(|| self.ongoing.new_event(&Event::SessionPatched(patched), id))
+            .then(|| self.reading.ongoing.new_event(&Event::SessionPatched(patched), id))
             .transpose()?;
         Ok(Made { event, second, at, parent: None, turn: None, calls: Vec::new(), flaw: None })
     }
@@ -177,19 +170,20 @@ impl Transcript<'_, '_, '_> {
             Body::Turn(mut turn) => {
                 let long = rest.as_ref().is_some_and(|rest| weight(rest) > REST_BYTES_MAX);
                 let (rest, apart) = if long { (None, rest) } else { (rest, None) };
-                let second = apart.map(|rest| self.ongoing.overflow(at, &source, &rest, id));
+                let second =
+                    apart.map(|rest| self.reading.ongoing.overflow(at, &source, &rest, id));
                 source.rest = rest;
                 turn.source = Some(source);
-                (self.ongoing.turn_event(&turn, id)?, second.transpose()?, Some(turn))
+                (self.reading.ongoing.turn_event(&turn, id)?, second.transpose()?, Some(turn))
             }
             Body::Patched(patched) => {
                 source.rest = rest;
-                let event = self.ongoing.new_event(&Event::SessionPatched(patched), id)?;
+                let event = self.reading.ongoing.new_event(&Event::SessionPatched(patched), id)?;
                 (with_source(event, &source)?, None, None)
             }
             Body::Kept(kind) => {
                 let record = rest.unwrap_or_default();
-                (self.ongoing.kept(kind, at, &source, &record, id)?, None, None)
+                (self.reading.ongoing.kept(kind, at, &source, &record, id)?, None, None)
             }
         };
         Ok(Made { event, second, at, parent, turn, calls, flaw })
@@ -202,14 +196,14 @@ impl Transcript<'_, '_, '_> {
         kind: Kind,
         hash: u64,
     ) -> Result<Draft<'e>> {
-        let own = self.ongoing.counts_usage() && !self.story.is_replayed(hash);
+        let own = self.reading.ongoing.counts_usage() && !self.reading.story.is_replayed(hash);
         let context = Context {
-            program: self.ongoing.program(),
-            session_id: self.ongoing.session_id(),
-            door: self.ongoing.door(),
-            task: self.ongoing.task().filter(|_| !self.story.is_task_told()),
+            program: self.reading.ongoing.program(),
+            session_id: self.reading.ongoing.session_id(),
+            door: self.reading.ongoing.door(),
+            task: self.reading.ongoing.task().filter(|_| !self.reading.story.is_task_told()),
             usage: if own { Usage::Own } else { Usage::Elsewhere },
-            key_of: &|text| self.ongoing.key_of(text),
+            key_of: &|text| self.reading.ongoing.key_of(text),
         };
         pi::draft(entry, text, kind, &context)
     }
@@ -218,54 +212,29 @@ impl Transcript<'_, '_, '_> {
     fn take(&mut self, made: Made<'_>, identity: &Identity) -> Result<()> {
         let Made { event, second, at, parent, turn, calls, flaw } = made;
         let events = std::iter::once(event).chain(second);
-        let settled = self.story.settle();
-        self.tell(settled)?;
-        if let Some(missing) = self.story.open_without_header() {
-            self.ongoing.flaw(self.file, missing)?;
-            let opened = self.ongoing.opened(None, None)?;
-            self.ongoing.put_new(opened)?;
+        self.reading.settle()?;
+        if let Some(missing) = self.reading.story.open_without_header() {
+            self.reading.ongoing.flaw(self.reading.file, missing)?;
+            let opened = self.reading.ongoing.opened(None, None)?;
+            self.reading.ongoing.put_new(opened)?;
         }
-        let parent = parent.filter(|parent| **parent != *self.ongoing.session_id());
+        let parent = parent.filter(|parent| **parent != *self.reading.ongoing.session_id());
         let parent = parent.as_deref();
         let parent = parent.map(|id| (id, key(id)));
-        for odd in self.story.take(identity, at, parent) {
-            self.ongoing.flaw(self.file, odd)?;
+        for odd in self.reading.story.take(identity, at, parent) {
+            self.reading.ongoing.flaw(self.reading.file, odd)?;
         }
         if let Some((class, detail)) = flaw {
-            self.note(class, identity, detail)?;
+            self.reading.note(class, identity, detail)?;
         }
-        if let Some(turn) = turn.as_deref().filter(|_| !self.story.is_task_told()) {
-            self.ongoing.want_place_of_task(turn, identity.id);
+        if let Some(turn) = turn.as_deref().filter(|_| !self.reading.story.is_task_told()) {
+            self.reading.ongoing.want_place_of_task(turn, identity.id);
         }
-        self.ongoing.put_record(events, &identity.range)?;
+        self.reading.ongoing.put_record(events, &identity.range)?;
         let Some(turn) = turn else { return Ok(()) };
-        let odd = self.story.turn(&turn, &calls, &identity.range);
-        self.tell(odd)?;
-        self.ongoing.relate(&turn, &calls)
-    }
-
-    fn note(&mut self, class: DamageClass, identity: &Identity, detail: String) -> Result<()> {
-        let (offset, bytes) = (identity.range.start, identity.range.end - identity.range.start);
-        self.flaw(Flaw { class, offset, bytes, recovered: 1, detail: detail.into() })
-    }
-
-    fn tell(&mut self, flaw: Option<Flaw>) -> Result<()> {
-        match flaw {
-            Some(flaw) => self.ongoing.flaw(self.file, flaw),
-            None => Ok(()),
-        }
-    }
-
-    /// The file is read; with the last one the part is.
-    pub(crate) fn end(mut self, last_file: bool, bytes: u64) -> Result<()> {
-        let settled = self.story.settle();
-        self.tell(settled)?;
-        if last_file {
-            for odd in self.story.end(bytes) {
-                self.ongoing.flaw(self.file, odd)?;
-            }
-        }
-        Ok(())
+        let odd = self.reading.story.turn(&turn, &calls, &identity.range);
+        self.reading.tell(odd)?;
+        self.reading.ongoing.relate(&turn, &calls)
     }
 }
 

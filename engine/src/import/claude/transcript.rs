@@ -13,10 +13,11 @@ use crate::format::hex;
 use crate::import::damage::DamageClass;
 use crate::import::fields::Fields;
 use crate::import::pi::{Call, Entry};
+use crate::import::reading::{Known, Reading};
 use crate::import::records::{Flaw, Found, Sink, Verdict};
 use crate::import::relations::Answer;
-use crate::import::session::{Ongoing, with_source};
-use crate::import::story::{Identity, Story, key};
+use crate::import::session::with_source;
+use crate::import::story::{Identity, key};
 use crate::import::transcript::{
     REST_BYTES_MAX, first_bytes, has_surrogates, no_object, refused, shortened, weight,
 };
@@ -54,10 +55,7 @@ impl Rows {
 
 /// Takes the rows of one file of a part.
 pub(crate) struct Transcript<'t, 'o, 's> {
-    pub(crate) ongoing: &'t mut Ongoing<'o, 's>,
-    pub(crate) story: &'t mut Story,
-    /// The file's name in events.
-    pub(crate) file: &'t str,
+    pub(crate) reading: Reading<'t, 'o, 's>,
 }
 
 /// A row whose events are made.
@@ -82,15 +80,9 @@ impl Sink for Transcript<'_, '_, '_> {
         let number = uuid.as_deref().and_then(|id| uuid::Uuid::try_parse(id).ok());
         let number = number.map(|uuid| uuid.as_u128());
         let (mut identity, source) = self.identify(uuid.as_deref(), number.is_some(), found);
-        let known = self.story.has(&identity);
-        if known == Some(true) {
-            let flaw = self.story.repeated(&identity.range);
-            self.tell(flaw)?;
+        let known = self.reading.know(&mut identity, &source)?;
+        if known == Known::Same {
             return Ok(Verdict::Taken);
-        }
-        if known == Some(false) {
-            let (ordinal, sha256) = (self.story.records(), &source.sha256);
-            identity.id = self.ongoing.id(ImportedRecord::Ordinal { ordinal, sha256 }, "");
         }
         let kind = row.fields.text("type");
         let impossible = row.impossible_time().map(shortened);
@@ -102,20 +94,24 @@ impl Sink for Transcript<'_, '_, '_> {
         if self.is_repeated_elsewhere(number, &made, &identity)? {
             return Ok(Verdict::Taken);
         }
-        if known == Some(false) {
+        if known == Known::OtherOfItsId {
             let detail = "another row of the session has the same id";
-            self.note(DamageClass::IdReused, &identity, detail.to_owned())?;
+            self.reading.note(DamageClass::IdReused, &identity, detail.to_owned())?;
         }
         if let Some(spelled) = impossible {
-            self.note(DamageClass::ImpossibleTime, &identity, spelled)?;
+            self.reading.note(DamageClass::ImpossibleTime, &identity, spelled)?;
         }
         match &kind {
-            None => self.note(DamageClass::MissingField, &identity, "type is absent".to_owned())?,
-            Some(kind) if made.events.is_empty() => self.ongoing.shared.report.passed(kind),
+            None => self.reading.note(
+                DamageClass::MissingField,
+                &identity,
+                "type is absent".to_owned(),
+            )?,
+            Some(kind) if made.events.is_empty() => self.reading.ongoing.shared.report.passed(kind),
             Some(_) => {}
         }
         if let Some(number) = number {
-            self.ongoing.shared.rows.take(number);
+            self.reading.ongoing.shared.rows.take(number);
         }
         self.take(made, &identity)?;
         Ok(Verdict::Taken)
@@ -129,13 +125,11 @@ impl Sink for Transcript<'_, '_, '_> {
     }
 
     fn flaw(&mut self, flaw: Flaw) -> Result<()> {
-        let settled = self.story.settle();
-        self.tell(settled)?;
-        self.ongoing.flaw(self.file, flaw)
+        self.reading.flaw(flaw)
     }
 
     fn progress(&mut self, offset: u64) -> Result<()> {
-        self.ongoing.progress(offset);
+        self.reading.ongoing.progress(offset);
         Ok(())
     }
 }
@@ -145,17 +139,17 @@ impl Transcript<'_, '_, '_> {
         let digest = Sha256::digest(found.raw);
         let hash = first_bytes(&digest);
         let sha256 = hex(&digest);
-        let ordinal = self.story.records();
+        let ordinal = self.reading.story.records();
         let record = uuid.map_or(ImportedRecord::Ordinal { ordinal, sha256: &sha256 }, |id| {
             ImportedRecord::Id(id)
         });
         // What is an id all over the world is one here, so that no row comes twice, whichever session has it.
-        let scope = if own { "" } else { &self.ongoing.scope };
-        let id = import_id(self.ongoing.program(), scope, record, "");
+        let scope = if own { "" } else { &self.reading.ongoing.scope };
+        let id = import_id(self.reading.ongoing.program(), scope, record, "");
         let key = uuid.map_or_else(|| key(&(ordinal, hash)), key);
         let (offset, bytes) = (found.offset, found.raw.len() as u64);
         let identity = Identity { id, key, hash, range: offset..offset + bytes };
-        let file = self.file.to_owned();
+        let file = self.reading.file.to_owned();
         (identity, Source { file, offset, bytes, sha256, rest: None })
     }
 
@@ -166,16 +160,16 @@ impl Transcript<'_, '_, '_> {
         identity: &Identity,
         mut source: Source,
     ) -> Result<Made<'e>> {
-        let task = self.ongoing.task().filter(|_| !self.story.is_task_told());
+        let task = self.reading.ongoing.task().filter(|_| !self.reading.story.is_task_told());
         let titled = row.fields.text("type").is_some_and(|kind| kind == "custom-title");
         let context = Context {
-            session_id: self.ongoing.session_id(),
-            parent_session_id: self.ongoing.plan.opening.0.parent_session_id.as_deref(),
-            door: self.ongoing.door(),
+            session_id: self.reading.ongoing.session_id(),
+            parent_session_id: self.reading.ongoing.plan.opening.0.parent_session_id.as_deref(),
+            door: self.reading.ongoing.door(),
             task,
-            tool_of: &|call| self.story.tool_of(call).map(str::to_owned),
-            has_row: &|row| self.story.has_key(key(row)),
-            titled: self.story.is_titled(),
+            tool_of: &|call| self.reading.story.tool_of(call).map(str::to_owned),
+            has_row: &|row| self.reading.story.has_key(key(row)),
+            titled: self.reading.story.is_titled(),
         };
         let Draft { body, at, parent, calls, result, rest, flaw } = draft(row, text, &context)?;
         let rest = Some(rest).filter(|rest| !rest.0.is_empty());
@@ -184,12 +178,12 @@ impl Transcript<'_, '_, '_> {
             Body::Turns(turns) => self.turn_events(turns, source, rest, identity)?,
             Body::Patched(patched) => {
                 source.rest = rest;
-                let event = self.ongoing.new_event(&Event::SessionPatched(patched), id)?;
+                let event = self.reading.ongoing.new_event(&Event::SessionPatched(patched), id)?;
                 (vec![with_source(event, &source)?], Vec::new())
             }
             Body::Kept(kind) => {
                 let record = rest.unwrap_or_default();
-                (vec![self.ongoing.kept(kind, at, &source, &record, id)?], Vec::new())
+                (vec![self.reading.ongoing.kept(kind, at, &source, &record, id)?], Vec::new())
             }
             Body::Passed => (Vec::new(), Vec::new()),
         };
@@ -208,8 +202,9 @@ impl Transcript<'_, '_, '_> {
         let at = turns.first().and_then(|turn| turn.at);
         let long = rest.as_ref().is_some_and(|rest| weight(rest) > REST_BYTES_MAX);
         let (rest, apart) = if long { (None, rest) } else { (rest, None) };
-        let apart =
-            apart.map(|rest| self.ongoing.overflow(at, &source, &rest, identity.id)).transpose()?;
+        let apart = apart
+            .map(|rest| self.reading.ongoing.overflow(at, &source, &rest, identity.id))
+            .transpose()?;
         let bare = (turns.len() > 1).then(|| source.clone());
         let mut source = Some(Source { rest, ..source });
         for (place, turn) in turns.iter_mut().enumerate() {
@@ -217,11 +212,11 @@ impl Transcript<'_, '_, '_> {
                 0 => identity.id,
                 place => {
                     let first = identity.id.to_string();
-                    self.ongoing.id(ImportedRecord::Id(&first), &format!("result {place}"))
+                    self.reading.ongoing.id(ImportedRecord::Id(&first), &format!("result {place}"))
                 }
             };
             turn.source = source.take().or_else(|| bare.clone());
-            events.push(self.ongoing.turn_event(turn, id)?);
+            events.push(self.reading.ongoing.turn_event(turn, id)?);
         }
         events.extend(apart);
         Ok((events, turns))
@@ -234,16 +229,15 @@ impl Transcript<'_, '_, '_> {
         made: &Made<'_>,
         identity: &Identity,
     ) -> Result<bool> {
-        let rows = &self.ongoing.shared.rows;
+        let rows = &self.reading.ongoing.shared.rows;
         let Some(there) = number.and_then(|number| rows.elsewhere(number)) else {
             return Ok(false);
         };
-        self.ongoing.goes_on_from.get_or_insert_with(|| there.clone());
-        let settled = self.story.settle();
-        self.tell(settled)?;
-        self.story.replayed(identity);
+        self.reading.ongoing.goes_on_from.get_or_insert_with(|| there.clone());
+        self.reading.settle()?;
+        self.reading.story.replayed(identity);
         for turn in &made.turns {
-            self.story.turn(turn, &made.calls, &identity.range);
+            self.reading.story.turn(turn, &made.calls, &identity.range);
         }
         Ok(true)
     }
@@ -251,29 +245,28 @@ impl Transcript<'_, '_, '_> {
     /// Puts the events of a row, and what they say together with those before.
     fn take(&mut self, made: Made<'_>, identity: &Identity) -> Result<()> {
         let Made { events, turns, at, parent, calls, result, flaw, titled } = made;
-        let settled = self.story.settle();
-        self.tell(settled)?;
-        if !events.is_empty() && self.story.open_without_header().is_some() {
-            let opened = self.ongoing.opened(None, None)?;
-            self.ongoing.put_new(opened)?;
+        self.reading.settle()?;
+        if !events.is_empty() && self.reading.story.open_without_header().is_some() {
+            let opened = self.reading.ongoing.opened(None, None)?;
+            self.reading.ongoing.put_new(opened)?;
         }
         let parent = parent.as_deref().map(|id| (id, key(id)));
-        for odd in self.story.take(identity, at, parent) {
-            self.ongoing.flaw(self.file, odd)?;
+        for odd in self.reading.story.take(identity, at, parent) {
+            self.reading.ongoing.flaw(self.reading.file, odd)?;
         }
         if titled {
-            self.story.titled();
+            self.reading.story.titled();
         }
         if let Some((class, detail)) = flaw {
-            self.note(class, identity, detail)?;
+            self.reading.note(class, identity, detail)?;
         }
-        if let Some(turn) = turns.first().filter(|_| !self.story.is_task_told()) {
-            self.ongoing.want_place_of_task(turn, identity.id);
+        if let Some(turn) = turns.first().filter(|_| !self.reading.story.is_task_told()) {
+            self.reading.ongoing.want_place_of_task(turn, identity.id);
         }
-        self.ongoing.put_record(events, &identity.range)?;
+        self.reading.ongoing.put_record(events, &identity.range)?;
         for turn in &turns {
-            let odd = self.story.turn(turn, &calls, &identity.range);
-            self.tell(odd)?;
+            let odd = self.reading.story.turn(turn, &calls, &identity.range);
+            self.reading.tell(odd)?;
             self.relate(turn, &calls, result)?;
         }
         Ok(())
@@ -283,10 +276,10 @@ impl Transcript<'_, '_, '_> {
     fn relate(&mut self, turn: &Turn, calls: &[Call<'_>], result: Option<&RawValue>) -> Result<()> {
         let piece = turn.role == Role::Assistant;
         let piece = turn.message_id.as_deref().filter(|_| piece);
-        let begins = piece.is_none_or(|id| self.story.begins_message(key(id)));
-        self.ongoing.count_turn(begins);
-        let (from, at) = (&self.ongoing.plan.key, turn.at);
-        let relations = &mut self.ongoing.shared.relations;
+        let begins = piece.is_none_or(|id| self.reading.story.begins_message(key(id)));
+        self.reading.ongoing.count_turn(begins);
+        let (from, at) = (&self.reading.ongoing.plan.key, turn.at);
+        let relations = &mut self.reading.ongoing.shared.relations;
         let told = match (turn.role, turn.call_id.as_deref()) {
             (Role::Assistant, _) => relations.tasks_given(from, calls, at),
             (Role::ToolResult, Some(call)) => {
@@ -295,31 +288,7 @@ impl Transcript<'_, '_, '_> {
             }
             _ => Vec::new(),
         };
-        self.ongoing.put_told(told)
-    }
-
-    fn note(&mut self, class: DamageClass, identity: &Identity, detail: String) -> Result<()> {
-        let (offset, bytes) = (identity.range.start, identity.range.end - identity.range.start);
-        self.flaw(Flaw { class, offset, bytes, recovered: 1, detail: detail.into() })
-    }
-
-    fn tell(&mut self, flaw: Option<Flaw>) -> Result<()> {
-        match flaw {
-            Some(flaw) => self.ongoing.flaw(self.file, flaw),
-            None => Ok(()),
-        }
-    }
-
-    /// The file is read; with the last one the part is.
-    pub(crate) fn end(mut self, last_file: bool, bytes: u64) -> Result<()> {
-        let settled = self.story.settle();
-        self.tell(settled)?;
-        if last_file {
-            for odd in self.story.end(bytes) {
-                self.ongoing.flaw(self.file, odd)?;
-            }
-        }
-        Ok(())
+        self.reading.ongoing.put_told(told)
     }
 }
 
