@@ -219,8 +219,10 @@ fn close(ongoing: &mut Ongoing<'_, '_>) -> Result<()> {
 fn patch(ongoing: &mut Ongoing<'_, '_>) -> Result<()> {
     let Some(index) = ongoing.plan.index.as_ref() else { return Ok(()) };
     let set = Payload::of(&index.set)?;
-    let (patches, last) = ongoing.writer.patches_from(&index.source.file);
-    if last.as_deref() == Some(set.as_str()) {
+    let patches = ongoing.writer.patches_from(&index.source.file);
+    // An index of before, as an old copy of the folder has it, says nothing of now.
+    let is_old = index.at.zip(patches.at).is_some_and(|(at, last)| at < last);
+    if is_old || patches.set.as_deref() == Some(set.as_str()) {
         ongoing.shared.report.counts.known += 1;
         return Ok(());
     }
@@ -232,7 +234,7 @@ fn patch(ongoing: &mut Ongoing<'_, '_>) -> Result<()> {
         session_id: ongoing.session_id().to_owned(),
         set: index.set.clone(),
     });
-    let key = format!("{patches}:{}", hex(&Sha256::digest(set.as_str())));
+    let key = format!("{}:{}", patches.count, hex(&Sha256::digest(set.as_str())));
     let id = ongoing.id(ImportedRecord::Id(&key), "index");
     let event = with_source(ongoing.new_event(&event, id)?, &index.source)?;
     ongoing.put_new(event)

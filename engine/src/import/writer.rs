@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::clock::Clock;
+use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::LINE_MAX;
 use crate::id::{EventId, Seq, StreamName, Version};
@@ -114,7 +115,18 @@ pub(crate) struct StreamWriter {
     wanted: Option<EventId>,
     found: Option<Seq>,
     /// Patches of the session that were made from files: how many from each, and what the last one set.
-    patches: HashMap<String, (u64, String)>,
+    patches: HashMap<String, Patches>,
+}
+
+/// The patches that were made from a file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patches {
+    /// How many.
+    pub(crate) count: u64,
+    /// What the last one set, as it is spelled.
+    pub(crate) set: Option<String>,
+    /// When the file said so, for the last one that has a time.
+    pub(crate) at: Option<Timestamp>,
 }
 
 /// An event on its way, with the range of the file that it was made from.
@@ -146,18 +158,18 @@ impl StreamWriter {
         self.known.contains(&id)
     }
 
-    /// How many patches were made from a file, and what the last one set, as it is spelled.
-    pub(crate) fn patches_from(&self, file: &str) -> (u64, Option<String>) {
-        let patches = self.patches.get(file);
-        patches.map_or((0, None), |(count, set)| (*count, Some(set.clone())))
+    /// The patches that were made from a file.
+    pub(crate) fn patches_from(&self, file: &str) -> Patches {
+        self.patches.get(file).cloned().unwrap_or_default()
     }
 
     fn patched(&mut self, data: &str) {
         let Ok(patch) = serde_json::from_str::<Patch<'_>>(data) else { return };
         let Some(source) = patch.source else { return };
-        let (count, set) = self.patches.entry(source.file.into_owned()).or_default();
-        *count += 1;
-        patch.set.get().clone_into(set);
+        let patches = self.patches.entry(source.file.into_owned()).or_default();
+        patches.count += 1;
+        patches.set = Some(patch.set.get().to_owned());
+        patches.at = patch.at.or(patches.at);
     }
 
     /// Takes an event, if the stream does not have it.
@@ -319,6 +331,8 @@ impl StreamWriter {
 /// What of a patch tells where it was made from.
 #[derive(Deserialize)]
 struct Patch<'a> {
+    #[serde(default)]
+    at: Option<Timestamp>,
     #[serde(borrow)]
     set: &'a RawValue,
     #[serde(borrow)]

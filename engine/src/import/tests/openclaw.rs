@@ -234,6 +234,30 @@ fn ids_and_labels_of_any_script() {
     assert!(opened.unwrap().data.as_str().contains("\"label\":\"नमस्ते\""));
 }
 
+/// Goal: two copies of a folder may be imported in turn: the newer index stands, and nothing is added. Method: the newer
+/// first and last, and the older between and behind.
+#[test]
+fn an_older_index_says_nothing() {
+    let world = World::new();
+    let go = |day: u64| {
+        let at = 1_775_001_660_000 + day * 86_400_000;
+        let entry = format!(r#"{{"sessionId":"a","updatedAt":{at},"sendPolicy":"day {day}"}}"#);
+        let index = format!(r#"{{"agent:main:main":{entry}}}"#);
+        let tree = state(&index, &[("a.jsonl", one("a", "09:00:00", "x"))]);
+        world.import(&tree, "o").totals().new
+    };
+    assert_eq!([go(1), go(2), go(1), go(2), go(1), go(3)], [3, 1, 0, 0, 0, 1]);
+    let told = world.stream("agent:main:main");
+    let patches: Vec<&String> = told.iter().filter(|told| told.starts_with("patched")).collect();
+    assert_eq!(
+        patches,
+        ["1", "2", "3"]
+            .map(|d| format!("patched {{\"sendPolicy\":\"day {d}\"}}"))
+            .iter()
+            .collect::<Vec<_>>()
+    );
+}
+
 /// Goal: what the index says of a session is a patch when it says something new, and only then. Method: a policy that
 /// changes, changes back, and stays.
 #[test]
