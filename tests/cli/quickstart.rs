@@ -80,7 +80,33 @@ fn without_permission() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let sessions = home.ok(&["sessions", "list"]);
-    assert!(!sessions.contains("agent:main:telegram:group:-100"), "{sessions}");
+    assert!(!sessions.contains("agent:main:"), "{sessions}");
+}
+
+/// Goal: the sample never becomes a part of a person's own sessions. Method: the sample, then the person's folder; the
+/// sessions of each are there, none of them has parts of both, and each imported again adds nothing.
+#[test]
+fn the_sample_stands_apart() {
+    let home = Home::new();
+    let folder = home.path().join(".openclaw");
+    openclaw(&folder);
+    home.ok(&["quickstart"]);
+    let sample = home.ok(&["sessions", "list", "--json", "--all"]);
+    home.ok(&["import", folder.to_str().expect("a path")]);
+    let both = home.ok(&["sessions", "list", "--json", "--all"]);
+    let rows = |text: &str| -> Vec<serde_json::Value> {
+        let list: serde_json::Value = serde_json::from_str(text).expect("one object");
+        list["sessions"].as_array().expect("rows").clone()
+    };
+    let both = rows(&both);
+    assert!(rows(&sample).iter().all(|row| both.contains(row)), "{sample}");
+    let own = |row: &serde_json::Value| row["agentId"] == "main";
+    assert!(both.len() > rows(&sample).len() && both.iter().any(own), "{both:#?}");
+    let events = |home: &Home| home.json(&["stats", "--json"])["events"].clone();
+    let before = events(&home);
+    home.ok(&["quickstart"]);
+    home.ok(&["import", folder.to_str().expect("a path")]);
+    assert_eq!(events(&home), before);
 }
 
 /// Goal: on a terminal it asks, and takes no for an answer. Method: a terminal with `n` and with `y` typed ahead.

@@ -1,5 +1,6 @@
 //! A small state folder that ships with the program: one session, two children of it that announce what they found,
-//! and an exchange with the session of another agent. It is imported like any other.
+//! and an exchange with the session of another agent. It is imported like any other, under agents that nobody else has,
+//! so that it stands beside a person's own sessions and never among their parts.
 
 use std::path::{Path, PathBuf};
 
@@ -14,12 +15,12 @@ macro_rules! files {
 }
 
 const FILES: [(&str, &str); 7] = files![
-    "agents/main/sessions/6b0f3a52-1c84-4d7e-9a51-0c2d7e1f4a01.jsonl",
-    "agents/main/sessions/d2a9c1e7-5b3f-4f0a-8c66-7e9b0a3d5f02.jsonl",
-    "agents/main/sessions/f7e4b8d0-2a6c-4e91-b3d5-1a8c6f2e9b03.jsonl",
-    "agents/main/sessions/sessions.json",
-    "agents/ops/sessions/3c5d9e81-7f42-4b6a-a0e8-9d1b4c7f6e04.jsonl",
-    "agents/ops/sessions/sessions.json",
+    "agents/demo/sessions/6b0f3a52-1c84-4d7e-9a51-0c2d7e1f4a01.jsonl",
+    "agents/demo/sessions/d2a9c1e7-5b3f-4f0a-8c66-7e9b0a3d5f02.jsonl",
+    "agents/demo/sessions/f7e4b8d0-2a6c-4e91-b3d5-1a8c6f2e9b03.jsonl",
+    "agents/demo/sessions/sessions.json",
+    "agents/lab/sessions/3c5d9e81-7f42-4b6a-a0e8-9d1b4c7f6e04.jsonl",
+    "agents/lab/sessions/sessions.json",
     "subagents/runs.json",
 ];
 

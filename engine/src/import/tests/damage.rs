@@ -232,7 +232,7 @@ fn spoil(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
 /// event was made from and no damage names are white space.
 #[test]
 fn every_byte_is_accounted_for() {
-    let path = "sample/agents/main/sessions/6b0f3a52-1c84-4d7e-9a51-0c2d7e1f4a01.jsonl";
+    let path = "sample/agents/demo/sessions/6b0f3a52-1c84-4d7e-9a51-0c2d7e1f4a01.jsonl";
     let mut whole = Vec::new();
     sample_tree().open(Path::new(path)).unwrap().read_to_end(&mut whole).unwrap();
     for seed in 0..600 {

@@ -196,7 +196,7 @@ fn others_append_meanwhile() {
     let whole = World::new();
     meddle(&whole, 0, Meddling::Stops).unwrap();
     let opened =
-        whole.records().into_iter().find(|r| r.stream.as_str() == "agent:main:main").unwrap();
+        whole.records().into_iter().find(|r| r.stream.as_str() == "agent:demo:main").unwrap();
     let same = NewEvent {
         id: opened.id,
         stream: opened.stream,
@@ -211,7 +211,7 @@ fn others_append_meanwhile() {
     assert_eq!(brought(&world), brought(&whole));
     let other = NewEvent {
         id: EventId::derived("key", "test", "1"),
-        stream: StreamName::new("agent:main:main").unwrap(),
+        stream: StreamName::new("agent:demo:main").unwrap(),
         kind: EventType::new("x.acme.note").unwrap(),
         cause: None,
         flow: None,
@@ -325,7 +325,7 @@ fn progress() {
 #[test]
 fn a_key_of_our_own_is_left_alone() {
     let world = World::new();
-    let stream = StreamName::new("agent:main:main").unwrap();
+    let stream = StreamName::new("agent:demo:main").unwrap();
     let mut opening = crate::import::plan::Opening::bare(SessionKind::Main, "main".into(), "-").0;
     (opening.program, opening.session_id) = (None, "mine".into());
     let event = Event::SessionOpened(opening);
@@ -334,7 +334,7 @@ fn a_key_of_our_own_is_left_alone() {
     world.store.append(Append::new(vec![event])).unwrap();
     let tree = sample_tree();
     let report = world.import(&tree, "sample");
-    assert_eq!(world.stream("agent:main:main"), ["opened mine"]);
+    assert_eq!(world.stream("agent:demo:main"), ["opened mine"]);
     let key = "openclaw:6b0f3a52-1c84-4d7e-9a51-0c2d7e1f4a01";
     assert!(world.stream(key).len() > 15);
     assert_eq!(report.sources[0].damage_count(DamageClass::KeyTaken), 1);
@@ -344,7 +344,7 @@ fn a_key_of_our_own_is_left_alone() {
         .find(|r| r.stream.as_str().contains("8f2d6c10") && r.kind.as_str() == "session.opened");
     assert!(child.unwrap().data.as_str().contains(&format!("\"parentKey\":\"{key}\"")));
     let requested =
-        format!("requested agent:main:subagent:8f2d6c10-4b7a-4e59-9c3d-5a1e0b7f2c11 of {key}");
+        format!("requested agent:demo:subagent:8f2d6c10-4b7a-4e59-9c3d-5a1e0b7f2c11 of {key}");
     assert_eq!(world.stream("run:run-north")[0], requested);
     assert_eq!(world.import(&tree, "sample").totals().new, 0);
 }

@@ -132,18 +132,18 @@ fn others_are_refused_by_name() {
 fn parts_of_a_state_folder() {
     let world = World::new();
     let tree = sample_tree();
-    let parent = "sample/agents/main/sessions/6b0f3a52-1c84-4d7e-9a51-0c2d7e1f4a01.jsonl";
+    let parent = "sample/agents/demo/sessions/6b0f3a52-1c84-4d7e-9a51-0c2d7e1f4a01.jsonl";
     let named = world.import(&tree, parent);
     assert_eq!(named.totals().sessions, 1);
     assert_eq!(damages(&named), [""; 0], "that others were not named is no damage");
-    let alone = world.stream("agent:main:main").len();
+    let alone = world.stream("agent:demo:main").len();
     assert!(alone > 14);
-    world.import(&tree, "sample/agents/ops/sessions");
-    world.import(&tree, "sample/agents/main");
+    world.import(&tree, "sample/agents/lab/sessions");
+    world.import(&tree, "sample/agents/demo");
     let whole = World::new();
     whole.import(&tree, "sample");
     world.import(&tree, "sample");
-    for key in ["agent:main:main", "agent:ops:main", "run:run-north", "run:run-south"] {
+    for key in ["agent:demo:main", "agent:lab:main", "run:run-north", "run:run-south"] {
         let sorted = |world: &World| {
             let mut told = world.stream(key);
             told.sort();

@@ -22,11 +22,11 @@ fn the_sample() {
             .collect()
     };
     let (north, south) = (
-        "agent:main:subagent:8f2d6c10-4b7a-4e59-9c3d-5a1e0b7f2c11",
-        "agent:main:subagent:0a9b4e73-6d18-4c2f-8e50-b7c3d9f1a412",
+        "agent:demo:subagent:8f2d6c10-4b7a-4e59-9c3d-5a1e0b7f2c11",
+        "agent:demo:subagent:0a9b4e73-6d18-4c2f-8e50-b7c3d9f1a412",
     );
     assert_eq!(
-        kinds("agent:main:main"),
+        kinds("agent:demo:main"),
         [
             "opened 6b0f3a52-1c84-4d7e-9a51-0c2d7e1f4a01",
             "patched ",
@@ -45,7 +45,7 @@ fn the_sample() {
             "announce.delivered -",
             "assistant internal",
             "toolResult internal",
-            "send.accepted agent:ops:main",
+            "send.accepted agent:lab:main",
             "user inter_session",
             "assistant internal",
             "assistant internal",
@@ -57,23 +57,23 @@ fn the_sample() {
         r#"user inter_session "[Subagent Task]: Read logs/north.txt and say when the north ferry turned.""#
     );
     assert_eq!(
-        kinds("agent:ops:main")[3..],
+        kinds("agent:lab:main")[3..],
         ["user inter_session", "assistant internal", "patched "]
     );
     assert_eq!(
         world.stream("run:run-south"),
         [
-            format!("requested {south} of agent:main:main"),
+            format!("requested {south} of agent:demo:main"),
             "finished error subagent-error".to_owned(),
         ]
     );
     assert_eq!(
         world.stream("run:run-ask-ops"),
-        ["requested agent:ops:main of agent:main:main", "finished ok -",]
+        ["requested agent:lab:main of agent:demo:main", "finished ok -",]
     );
     let keys: Vec<&str> = report.sources[0].sessions.iter().map(|s| s.key.as_str()).collect();
     let place = |key: &str| keys.iter().position(|have| *have == key).unwrap();
-    assert!(place("agent:main:main") < place(north) && place("agent:main:main") < place(south));
+    assert!(place("agent:demo:main") < place(north) && place("agent:demo:main") < place(south));
 }
 
 /// Goal: the views show imported sessions as what they are: whose child, how they ended, with nothing left to run or to
@@ -85,16 +85,16 @@ fn the_sample_in_the_views() {
     let sessions = world.sessions();
     assert_eq!((sessions.len(), sessions.passed_over()), (4, 0));
     let row = |key: &str| sessions.row(&StreamName::new(key).unwrap()).unwrap().clone();
-    let main = row("agent:main:main");
+    let main = row("agent:demo:main");
     assert_eq!((main.turns, main.parts, main.total_tokens), (9, 1, 5_687));
     assert_eq!((main.pending_announces, main.open_runs), (0, 0));
     assert_eq!(main.last_human_at, parse("2026-03-02T09:00:05Z"), "no child counts as a person");
     assert_eq!(
-        main.transcript_path.as_deref().map(|path| path.starts_with("sample/agents/main")),
+        main.transcript_path.as_deref().map(|path| path.starts_with("sample/agents/demo")),
         Some(true)
     );
-    let south = row("agent:main:subagent:0a9b4e73-6d18-4c2f-8e50-b7c3d9f1a412");
-    assert_eq!(south.parent_key.as_deref(), Some("agent:main:main"));
+    let south = row("agent:demo:subagent:0a9b4e73-6d18-4c2f-8e50-b7c3d9f1a412");
+    assert_eq!(south.parent_key.as_deref(), Some("agent:demo:main"));
     assert_eq!((south.status, south.label.as_deref()), (Status::Failed, Some("south-log")));
     assert_eq!((south.last_human_at, south.spawn_depth), (None, 1));
 }
