@@ -1,24 +1,25 @@
 //! Reading in order, without a lock. The watermark is read first and never passed; below it a bad line is damage and
 //! comes as a gap, above it a bad line is not yet there.
 
+mod active;
+mod place;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::scan::{Piece, Scan};
+use crate::error::{ErrorKind, Result};
 use crate::format::slot::{Durable, Written};
-use crate::format::{APPEND_LOCK, Line, SYNC_LOCK, control, segment_path};
+use crate::format::{APPEND_LOCK, Line, SYNC_LOCK, control};
 use crate::id::{Seq, Version};
-use crate::storage::{Access, File, FileId};
+use crate::storage::{File, FileId};
 use crate::store::{Cursor, Damage, Decider, Item, Read, Record, View};
 
 use super::jump::Jump;
-use super::seek::{self, Near};
 use super::segments::{self, Bytes};
 use super::slots::peek;
-use super::tail::{End, trailer_is};
+use super::tail::End;
 use super::visit::{At, SegmentVisit};
-use super::walk::{Link, Step, Walk, classify_rest, is_seal, legible};
+use super::walk::{Link, Step};
 use super::{LogView, gaps};
 
 /// How many items are made ready at a time.
@@ -177,38 +178,6 @@ impl Reader {
                 .is_ok_and(|written| written.is_some_and(|w| w.segment == segment.0))
     }
 
-    /// The file that bears the name of the active segment now, and its length.
-    fn active_file(&mut self, segment: Seq) -> Result<(Arc<dyn File>, u64)> {
-        let storage = &*self.view.storage;
-        if let Some((active, id, file)) = &self.active
-            && *active == segment
-            && let Ok(found) = storage.stat(&segment_path(segment))
-            && found.id == *id
-        {
-            return Ok((Arc::clone(file), found.len));
-        }
-        let file = segments::open(storage, segment, Access::Read)?;
-        let fail = |e| segments::error(storage, segment, "read", e);
-        let (id, size) = (file.id().map_err(fail)?, file.size().map_err(fail)?);
-        self.active = Some((segment, id, Arc::clone(&file)));
-        Ok((file, size))
-    }
-
-    /// There is no segment: nothing was ever appended, or everything is gone.
-    fn judge_nothing(&mut self) -> Result<bool> {
-        self.watermark()?;
-        if self.durable == Seq::ZERO || self.reported >= self.durable {
-            return Ok(false);
-        }
-        if !segments::list(&*self.view.storage)?.is_empty() {
-            // The first segment was made between the two looks.
-            return Ok(true);
-        }
-        self.reported = self.durable;
-        self.take_missing(self.durable)?;
-        Ok(true)
-    }
-
     /// No segment holds the positions up to `last`.
     fn take_missing(&mut self, last: Seq) -> Result<()> {
         let mut damage = gaps::missing((Seq(1), last));
@@ -266,120 +235,6 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads on in the segment that nothing follows yet.
-    fn read_active(&mut self, segment: Seq) -> Result<bool> {
-        let view = Arc::clone(&self.view);
-        let storage = &*view.storage;
-        let limit = self.watermark()?;
-        if self.begin_jump(segment, None, limit)? {
-            return Ok(true);
-        }
-        let (file, size) = self.active_file(segment)?;
-        let fail = |e| segments::error(storage, segment, "read", e);
-        if let Some(crc) = self.at.link.crc.filter(|_| self.at.offset > 0)
-            && !trailer_is(storage, &*file, segment, self.at.offset, crc)?
-        {
-            return Err(self.changed(segment));
-        }
-        let left = usize::try_from(size.saturating_sub(self.at.offset)).unwrap_or(usize::MAX);
-        let mut chunk = CHUNK;
-        loop {
-            let mut bytes = vec![0; chunk.min(left)];
-            let got =
-                crate::storage::read_full(&*file, &mut bytes, self.at.offset).map_err(fail)?;
-            bytes.truncate(got);
-            if self.take_unbroken(segment, &bytes, limit)? {
-                return Ok(true);
-            }
-            if got < chunk {
-                return self.judge_end(segment, &bytes, limit);
-            }
-            chunk *= 2;
-        }
-    }
-
-    /// Takes the lines of the chain up to the watermark; `false` when there is none.
-    fn take_unbroken(&mut self, segment: Seq, bytes: &[u8], limit: Seq) -> Result<bool> {
-        let visit =
-            SegmentVisit { store: self.view.id, first: segment, next: None, durable: Seq::ZERO };
-        let view = Arc::clone(&self.view);
-        let from = self.at;
-        let mut walk = Walk::new(bytes, from.offset, from.link, Seq::ZERO).inside_batch(from.ahead);
-        let mut moved = false;
-        while let Some((span, line)) = walk.next_unbroken() {
-            let header = span.offset == 0;
-            if line.fields.seq > limit
-                || header && visit.header_fault(&*view.storage, &line)?.is_some()
-            {
-                break;
-            }
-            moved = true;
-            self.sealed = is_seal(&line);
-            self.at = At { offset: walk.offset(), link: walk.link(), ahead: walk.ahead() };
-            self.take_line(&line)?;
-            if self.ready.len() >= READY && ends_batch(&line) {
-                break;
-            }
-        }
-        Ok(moved)
-    }
-
-    /// At a place where the chain of the active segment does not go on: damage when the watermark lies behind it.
-    fn judge_end(&mut self, segment: Seq, bytes: &[u8], limit: Seq) -> Result<bool> {
-        if self.learn_durable(bytes) {
-            return Ok(true);
-        }
-        let durable = self.durable;
-        if self.at.link.seq >= limit.min(durable) || self.reported >= durable {
-            self.rest();
-            return Ok(false);
-        }
-        if segments::list(&*self.view.storage)?.last().is_some_and(|last| *last > segment) {
-            // The watermark already speaks of a segment that was made after this one was taken for the last.
-            return Ok(true);
-        }
-        let from = self.at;
-        let mut walk = Walk::new(bytes, from.offset, from.link, durable).inside_batch(from.ahead);
-        if let Some(Step::Break(found)) = walk.next() {
-            let accepted = self.accepted()?;
-            let damage = gaps::damage(segment, &found, accepted);
-            self.at = At { offset: walk.offset(), link: walk.link(), ahead: 0 };
-            self.take_gap(damage);
-            return Ok(true);
-        }
-        let (class, detail) = classify_rest(bytes);
-        self.reported = durable;
-        self.take_gap(Damage {
-            class,
-            file: segment_path(segment),
-            offset: from.offset,
-            bytes: bytes.len() as u64,
-            seqs: Some((from.link.seq.next(), durable)),
-            touched: gaps::touched(&legible(bytes)),
-            accepted: false,
-            detail,
-        });
-        Ok(true)
-    }
-
-    /// Whether lines up to the end of the active segment, in the chain or not, state more to be durable than was known.
-    /// The slot alone may be old: it is written after each sync and synced by nobody.
-    fn learn_durable(&mut self, bytes: &[u8]) -> bool {
-        let known = self.durable;
-        let base = self.at.offset;
-        let start = usize::try_from(self.searched.saturating_sub(base)).unwrap_or(usize::MAX);
-        let start = start.min(bytes.len());
-        for (offset, len, piece) in Scan::new(bytes.get(start..).unwrap_or_default()) {
-            match piece {
-                Piece::Line(line) => self.durable = self.durable.max(line.fields.durable),
-                Piece::Bad(_) => {}
-                Piece::Rest => break,
-            }
-            self.searched = base + (start + offset + len) as u64;
-        }
-        self.durable > known
-    }
-
     /// How far the view goes in the active segment.
     pub(super) fn watermark(&mut self) -> Result<Seq> {
         let slot: Durable = peek(&*self.view.storage, SYNC_LOCK)?.unwrap_or_default();
@@ -421,84 +276,6 @@ impl Reader {
         }
         Ok(self.accepted.as_deref().unwrap_or_default())
     }
-
-    /// Finds the place behind a cursor.
-    fn seek(&mut self, cursor: &Cursor) -> Result<()> {
-        if cursor.store != self.view.id {
-            return Err(Error::new(ErrorKind::HistoryChanged, "the cursor is of another store")
-                .field("cursor"));
-        }
-        if cursor.seq == Seq::ZERO || self.resume(cursor)? {
-            return Ok(());
-        }
-        let view = Arc::clone(&self.view);
-        let storage = &*view.storage;
-        let segments = segments::list(storage)?;
-        let index = segments.partition_point(|first| *first <= cursor.seq);
-        let Some(segment) = index.checked_sub(1).and_then(|i| segments.get(i)).copied() else {
-            return Err(self.changed(Seq::ZERO));
-        };
-        let next = segments.get(index).copied();
-        let start = At { offset: 0, link: Link { seq: Seq(segment.0 - 1), crc: None }, ahead: 0 };
-        let found = match seek::near(&view, segment, next, cursor)? {
-            Near::Behind(at) => Some(at),
-            Near::Before(at) => match self.find(segment, next, at, cursor)? {
-                Some(at) => Some(at),
-                None => self.find(segment, next, start, cursor)?,
-            },
-            Near::Unknown => self.find(segment, next, start, cursor)?,
-        };
-        self.at = found.ok_or_else(|| self.changed(segment))?;
-        self.segment = Some(segment);
-        self.rest();
-        Ok(())
-    }
-
-    /// Looks for the place behind a cursor in the lines of a segment from a place on.
-    fn find(
-        &mut self,
-        segment: Seq,
-        next: Option<Seq>,
-        start: At,
-        cursor: &Cursor,
-    ) -> Result<Option<At>> {
-        let view = Arc::clone(&self.view);
-        let storage = &*view.storage;
-        self.watermark()?;
-        let visit = SegmentVisit { store: view.id, first: segment, next, durable: self.durable };
-        let mut found = None;
-        let mut look = |step: Step<'_>| Ok(look_at(&step, cursor, &mut found));
-        if next.is_some() || start.offset == 0 {
-            let file = segments::open(storage, segment, Access::Read)?;
-            let bytes = match next {
-                Some(_) => segments::map(storage, segment)?,
-                None => segments::read_from(storage, segment, &*file, 0)?,
-            };
-            visit.steps(storage, &bytes, start, &mut look)?;
-            return Ok(found);
-        }
-        let file = segments::open(storage, segment, Access::Read)?;
-        let bytes = segments::read_from(storage, segment, &*file, start.offset)?;
-        let mut walk = Walk::new(&bytes, start.offset, start.link, self.durable);
-        while let Some(step) = walk.next() {
-            if !look(step)? {
-                break;
-            }
-        }
-        Ok(found)
-    }
-
-    fn changed(&self, segment: Seq) -> Error {
-        let place = self.cursor.map_or(Seq::ZERO, |cursor| cursor.seq);
-        let end = end(&self.view, View::Written).ok().flatten().map_or(Seq::ZERO, |c| c.seq);
-        Error::new(
-            ErrorKind::HistoryChanged,
-            format!("the line at {place} is not the one that was read; the log ends at {end}"),
-        )
-        .path(self.view.storage.display(&segment_path(segment)))
-        .seq(place)
-        .hint("read again from the start, or from a cursor of this history")
-    }
 }
 
 impl Iterator for Reader {
@@ -516,22 +293,6 @@ impl Iterator for Reader {
 
 fn ends_batch(line: &Line<'_>) -> bool {
     line.fields.batch.is_none_or(|(index, count)| index == count)
-}
-
-/// Looks at a step for the place behind the line that a cursor names: behind that very line, or before the one that
-/// names it as the line before. Tells whether to go on.
-fn look_at(step: &Step<'_>, cursor: &Cursor, found: &mut Option<At>) -> bool {
-    let Step::Line(span, line) = step else { return true };
-    let fields = &line.fields;
-    if fields.seq == cursor.seq && line.crc == cursor.crc {
-        let ahead = fields.batch.map_or(0, |(index, count)| count - index);
-        let link = Link { seq: fields.seq, crc: Some(line.crc) };
-        *found = Some(At { offset: span.end(), link, ahead });
-    } else if found.is_none() && fields.seq == cursor.seq.next() && fields.prev == cursor.crc {
-        let link = Link { seq: cursor.seq, crc: None };
-        *found = Some(At { offset: span.offset, link, ahead: 0 });
-    }
-    fields.seq <= cursor.seq
 }
 
 /// The cursor of the last event of a view.
