@@ -10,12 +10,11 @@ pub(crate) mod time;
 use std::io::{self, IsTerminal, Write};
 
 use annals_engine::clock::Timestamp;
-use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure, Told};
 use color::{ColorWhen, Paint};
-use time::TimeStyle;
+use time::{TimeStyle, Zone};
 
 /// How many cells a line has on a terminal that does not tell.
 const WIDTH_UNKNOWN: usize = 80;
@@ -47,7 +46,7 @@ pub(crate) struct Output {
     /// When the program started: what `ago` is relative to.
     pub(crate) now: Timestamp,
     /// The zone of the person at the screen.
-    pub(crate) zone: TimeZone,
+    pub(crate) zone: Zone,
     sink: Box<dyn Write>,
 }
 
@@ -60,7 +59,7 @@ impl Output {
             paint: Paint::decide(color, &stdout),
             width: stdout.is_terminal().then(|| terminal_width(&stdout)),
             now,
-            zone: TimeZone::system(),
+            zone: time::local_zone(),
             sink: Box::new(io::BufWriter::with_capacity(1 << 16, stdout)),
         }
     }

@@ -1,9 +1,21 @@
 //! How a time looks: short and relative for eyes, RFC 3339 for everything else.
 
+use std::cell::LazyCell;
+use std::rc::Rc;
+
 use annals_engine::clock::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::when;
+
+/// A time zone that is not looked up before a time is shown or read in it: to find one, the system's folder of all zones
+/// is gone through.
+pub(crate) type Zone = Rc<LazyCell<TimeZone>>;
+
+/// The zone of the person at the screen.
+pub(crate) fn local_zone() -> Zone {
+    Rc::new(LazyCell::new(TimeZone::system))
+}
 
 /// How times are shown.
 #[derive(Clone, Debug)]
@@ -13,12 +25,12 @@ pub(crate) enum TimeStyle {
         /// As of when.
         now: Timestamp,
         /// Whose calendar names the days that lie far back.
-        zone: TimeZone,
+        zone: Zone,
     },
     /// `14:03:22`: lines that stay on the screen while time goes on.
     WallClock {
         /// Whose clock.
-        zone: TimeZone,
+        zone: Zone,
     },
     /// `2026-03-01T14:03:22.123456Z`.
     Rfc3339,
@@ -65,9 +77,21 @@ fn ago(now: Timestamp, at: Timestamp) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn zone(of: fn() -> TimeZone) -> Zone {
+        Rc::new(LazyCell::new(of))
+    }
+
+    /// Goal: no zone is looked up for times that are told without one. Method: a zone that cannot be had.
+    #[test]
+    fn a_relative_time_needs_no_zone() {
+        let now = Timestamp::from_millis(1_775_001_600_000);
+        let style = TimeStyle::Relative { now, zone: zone(|| unreachable!("looked up")) };
+        assert_eq!(style.show(Timestamp::from_millis(now.as_millis() - 5_000)), "5s ago");
+    }
+
     fn check(seconds_ago: i64, expect: &str) {
         let now = Timestamp::from_millis(1_775_001_600_000);
-        let style = TimeStyle::Relative { now, zone: TimeZone::UTC };
+        let style = TimeStyle::Relative { now, zone: zone(|| TimeZone::UTC) };
         let at = Timestamp::from_millis(now.as_millis() - seconds_ago * 1_000);
         assert_eq!(style.show(at), expect);
     }
@@ -89,7 +113,7 @@ mod tests {
     #[test]
     fn absolute() {
         let at = Timestamp::from_millis(1_775_001_601_000);
-        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        let zone = zone(|| TimeZone::fixed(jiff::tz::offset(2)));
         assert_eq!(TimeStyle::WallClock { zone }.show(at), "02:00:01");
         assert_eq!(TimeStyle::Rfc3339.show(at), "2026-04-01T00:00:01.000000Z");
     }
