@@ -91,6 +91,10 @@ impl EventStore for Keeping {
         self.store.read_stream(stream, after)
     }
 
+    fn read_stream_of(&self, stream: &StreamName, types: &[&str]) -> Result<Items<'_>> {
+        self.store.read_stream_of(stream, types)
+    }
+
     fn payload(&self, record: &Record) -> Result<Payload> {
         self.store.payload(record)
     }

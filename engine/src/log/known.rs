@@ -330,6 +330,26 @@ impl Known {
         Ok(found)
     }
 
+    /// The positions of the events of a stream that are of some types, in order; `None` when lines are missing.
+    pub(super) fn positions_of(&self, stream: &str, types: &[&str]) -> Result<Option<Vec<Seq>>> {
+        let mut found = Vec::new();
+        let mut count = 0;
+        for part in self.parts.borrow_mut().iter_mut() {
+            if part.stretch().broken {
+                return Ok(None);
+            }
+            let (of_stream, rows) = part.ask(&*self.storage, |part| part.common(stream, types))?;
+            let before = part.stretch().before;
+            count += of_stream;
+            found.extend(rows.into_iter().map(|row| seq_of(before, row)));
+        }
+        let (of_stream, rows) = self.recent.builder.common(stream, types);
+        count += of_stream;
+        found.extend(rows.into_iter().map(|row| seq_of(self.recent.before.seq, row)));
+        let dense = !self.recent.broken && self.version(stream)?.0 == count;
+        Ok(dense.then_some(found))
+    }
+
     /// The end of the last part of the active segment that lies below an offset: what is before it was verified once. A
     /// part that ends with the seal is passed over, since what stands behind a seal is judged by the seal.
     pub(super) fn checkpoint(&self, segment: Seq, below: u64) -> Option<(u64, Seq, Crc)> {

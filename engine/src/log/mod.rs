@@ -45,8 +45,8 @@ use crate::format::{APPEND_LOCK, Payload, SYNC_LOCK, control};
 use crate::id::{Seq, StoreId, StreamName, Version};
 use crate::storage::{File, LockWait, Storage};
 use crate::store::{
-    Append, Appended, Cursor, Decider, Durability, EventStore, Follow, Health, Items, Read, Record,
-    Snapshot, Stretch, View,
+    Append, Appended, Cursor, Decider, Durability, EventStore, Follow, Health, Item, Items, Read,
+    Record, Snapshot, Stretch, View, only_of,
 };
 
 pub use repair::{Accepted, Remedy, remedies, repair};
@@ -355,6 +355,16 @@ impl EventStore for Log {
 
     fn read_stream(&self, stream: &StreamName, after: Version) -> Result<Items<'_>> {
         Ok(Box::new(StreamReader::new(Arc::clone(&self.view), stream, after)?))
+    }
+
+    fn read_stream_of(&self, stream: &StreamName, types: &[&str]) -> Result<Items<'_>> {
+        if let Some(writer) = &self.writer
+            && let Some(known) = writer.known_of(stream.as_str(), types)?
+        {
+            return Ok(Box::new(known.into_iter().map(|r| Ok(Item::Record(Box::new(r))))));
+        }
+        let read = self.read_stream(stream, Version::ZERO)?;
+        Ok(only_of(read, types))
     }
 
     fn payload(&self, record: &Record) -> Result<Payload> {

@@ -356,6 +356,40 @@ impl Tail {
         };
         Ok((Record::from_line(&line)?, end))
     }
+
+    /// The events of a stream that are of some types, in order; `None` when something is missing or damaged, so that only
+    /// a reading in order can tell.
+    pub(super) fn events_of(
+        &self,
+        storage: &dyn Storage,
+        stream: &str,
+        types: &[&str],
+    ) -> Result<Option<Vec<Record>>> {
+        let Some(seqs) = self.known.positions_of(stream, types)? else { return Ok(None) };
+        let read = |seq: Seq| match self.read(storage, seq) {
+            Ok((record, _)) => Ok(Some(record)),
+            Err(e) if *e.kind() == ErrorKind::Corrupt => Ok(None),
+            Err(e) => Err(e),
+        };
+        let mut records = Vec::with_capacity(seqs.len());
+        for seq in seqs {
+            let Some(record) = read(seq)? else { return Ok(None) };
+            if record.stream.as_str() != stream || !types.contains(&record.kind.as_str()) {
+                return Ok(None);
+            }
+            // A batch is there when all of it is.
+            if let Some((index, count)) = record.batch {
+                let first = seq.0.saturating_sub(u64::from(index.saturating_sub(1)));
+                for other in (first..first + u64::from(count)).map(Seq).filter(|s| *s != seq) {
+                    if read(other)?.is_none() {
+                        return Ok(None);
+                    }
+                }
+            }
+            records.push(record);
+        }
+        Ok(Some(records))
+    }
 }
 
 /// Reads one line from its first byte to its line feed, or to the end of the file.

@@ -10,7 +10,7 @@ use crate::format::slot::{Durable, Written};
 use crate::format::{SYNC_LOCK, segment_path};
 use crate::id::{Crc, Seq, Version};
 use crate::storage::{File, write_full};
-use crate::store::{Append, Appended, Cursor, Decider, Durability, View};
+use crate::store::{Append, Appended, Cursor, Decider, Durability, Record, View};
 
 use super::draft::{Batch, Draft, Planned};
 use super::queue::{Lead, Role, Waiting};
@@ -319,6 +319,12 @@ impl Writer {
     /// The version of a stream, under the same conditions as [`Writer::known_end`].
     pub(super) fn known_version(&self, stream: &str) -> Result<Option<Version>> {
         self.known_side()?.map(|side| side.tail.version(stream)).transpose()
+    }
+
+    /// The events of a stream that are of some types, under the same conditions as [`Writer::known_end`].
+    pub(super) fn known_of(&self, stream: &str, types: &[&str]) -> Result<Option<Vec<Record>>> {
+        let Some(side) = self.known_side()? else { return Ok(None) };
+        side.tail.events_of(&*self.storage, stream, types)
     }
 
     /// The end of the log in a view, when this process knows all that is there and nothing is appended now; `None` when

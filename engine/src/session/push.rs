@@ -83,8 +83,12 @@ pub struct Pushed {
 pub fn push(store: &dyn EventStore, push: &Push, now: Timestamp) -> Result<Pushed> {
     let mut pusher = Pusher::new(push, now)?;
     pusher.load(store)?;
-    let appended =
-        store.append_deciding(&mut pusher, Durability::Synced).map_err(|e| pusher.explain(e))?;
+    let mut appended = store.append_deciding(&mut pusher, Durability::Synced);
+    if appended.as_ref().is_err_and(|e| pusher.may_repeat(e)) {
+        pusher.load_turns(store)?;
+        appended = store.append_deciding(&mut pusher, Durability::Synced);
+    }
+    let appended = appended.map_err(|e| pusher.explain(e))?;
     let position = appended.positions.last().cloned().ok_or_else(|| {
         Error::new(ErrorKind::Indeterminate, "the store gave no position for the turn")
     })?;
@@ -96,6 +100,10 @@ pub fn push(store: &dyn EventStore, push: &Push, now: Timestamp) -> Result<Pushe
         repeated: appended.repeated,
     })
 }
+
+/// The types of the events that tell of a session's parts and of its chat.
+const TELLING: [&str; 4] =
+    ["session.opened", "session.patched", "session.reset", "session.resumed"];
 
 /// What a session is known to be: what a push may say anew.
 #[derive(Clone, Debug, Default)]
@@ -161,21 +169,58 @@ impl<'a> Pusher<'a> {
         })
     }
 
-    /// Sees the session's own stream, so that the store need not show it the whole log.
+    /// Sees what the session's own stream tells of its parts and its chat, so that the store need not show it the whole
+    /// log. Turns are passed over: a repeat of one in the current part is known by the store, and any other is found by
+    /// [`Pusher::load_turns`].
     ///
     /// # Errors
     /// Whatever reading meets.
     pub fn load(&mut self, store: &dyn EventStore) -> Result<()> {
         let Some(end) = store.end(View::Durable)? else { return Ok(()) };
-        for item in store.read_stream(self.key.stream(), Version::ZERO)? {
-            match item? {
-                Item::Record(record) if record.seq > end.seq() => break,
-                Item::Record(record) => self.take(&record),
-                Item::Gap(_) => {}
+        let stream = self.key.stream().clone();
+        for item in store.read_stream_of(&stream, &TELLING)? {
+            self.see(&item?, end);
+        }
+        if self.current.is_none() && store.head(&stream)? > Version::ZERO {
+            // What opened it is lost: the part of its first turn is the current one.
+            for item in store.read_stream(&stream, Version::ZERO)? {
+                self.see(&item?, end);
+                if self.current.is_some() {
+                    break;
+                }
             }
         }
         self.seen = Some(end);
         Ok(())
+    }
+
+    /// Sees the whole stream, for a turn that may stand in a part that is not the current one any more.
+    ///
+    /// # Errors
+    /// Whatever reading meets.
+    pub fn load_turns(&mut self, store: &dyn EventStore) -> Result<()> {
+        self.restart();
+        let Some(end) = store.end(View::Durable)? else { return Ok(()) };
+        let stream = self.key.stream().clone();
+        for item in store.read_stream(&stream, Version::ZERO)? {
+            self.see(&item?, end);
+        }
+        self.seen = Some(end);
+        Ok(())
+    }
+
+    fn see(&mut self, item: &Item, end: Cursor) {
+        if let Item::Record(record) = item
+            && record.seq <= end.seq()
+        {
+            self.take(record);
+        }
+    }
+
+    /// Whether an append was refused because the turn, or another under its key, is there already.
+    fn may_repeat(&self, error: &Error) -> bool {
+        let known = matches!(error.kind(), ErrorKind::IdReused | ErrorKind::PartialDuplicate);
+        known && self.push.idempotency_key.is_some() && self.pushed_in.is_none()
     }
 
     fn take(&mut self, record: &Record) {

@@ -65,6 +65,15 @@ pub trait EventStore: Send + Sync {
     /// Whatever reading meets.
     fn read_stream(&self, stream: &StreamName, after: Version) -> Result<Items<'_>>;
 
+    /// Reads those events of one stream in order that are of one of these types. A gap comes wherever one of them may be
+    /// missing. A store may find them without looking at the others.
+    ///
+    /// # Errors
+    /// Whatever reading meets.
+    fn read_stream_of(&self, stream: &StreamName, types: &[&str]) -> Result<Items<'_>> {
+        Ok(only_of(self.read_stream(stream, Version::ZERO)?, types))
+    }
+
     /// The whole payload of a record: its `data`, and the content that lies apart when it is too big for a line.
     ///
     /// # Errors
@@ -129,4 +138,13 @@ pub trait EventStore: Send + Sync {
         let _ = (projection, schema, make);
         Ok(false)
     }
+}
+
+/// The gaps and errors among items, and the events of these types.
+pub(crate) fn only_of<'a>(items: Items<'a>, types: &[&str]) -> Items<'a> {
+    let types: Vec<String> = types.iter().map(|kind| (*kind).to_owned()).collect();
+    Box::new(items.filter(move |item| match item {
+        Ok(Item::Record(record)) => types.iter().any(|kind| kind == record.kind.as_str()),
+        _ => true,
+    }))
 }

@@ -196,7 +196,7 @@ macro_rules! conformance {
             deciding: sees_everything_first, counts_without_loss, refusals, deciding_nothing,
                 folds_of_lost_lines_begin_again, folds_of_another_store, decided_conflicts, decided_repeats;
             read: from_every_cursor, cursors_as_text, cursors_of_another_history, filters,
-                one_stream, heads_and_ends, written_and_durable, batches_come_whole,
+                one_stream, one_stream_of_some_types, heads_and_ends, written_and_durable, batches_come_whole,
                 lines_and_chain;
             follow: old_then_new, the_end_is_told, filtered_places_count, resumed_at_every_place,
                 no_gap_between_looking_and_waiting, whole_batches_from_many_threads,

@@ -95,6 +95,31 @@ pub fn one_stream(subject: &Subject) {
     }
 }
 
+/// Of one stream the events of some types, in order: those that a look at all of them finds. Batches that go over streams
+/// and hold several types, and types that are not there.
+pub fn one_stream_of_some_types(subject: &Subject) {
+    let kinds = ["x.one", "x.two", "x.three"];
+    for n in 0..24_u64 {
+        let event = |on: &str, kind: u64| NewEvent {
+            kind: EventType::new(kinds[usize::try_from(kind % 3).unwrap()]).unwrap(),
+            ..subject.event(on, n)
+        };
+        let mut batch = vec![event("a", n)];
+        batch.extend((0..n % 4).map(|i| event(["b", "a"][(i % 2) as usize], n + i * i)));
+        subject.store.append(Append::new(batch)).unwrap();
+    }
+    for types in [&[][..], &["x.one"], &["x.three", "x.one"], &["x.none", "x.two"], &kinds] {
+        for name in ["a", "b", "nobody"] {
+            let all = subject.events().into_iter();
+            let expected: Vec<Record> = all
+                .filter(|r| r.stream.as_str() == name && types.contains(&r.kind.as_str()))
+                .collect();
+            let found = subject.store.read_stream_of(&stream(name), types).unwrap();
+            assert_eq!(events(found), expected, "{types:?} of {name}");
+        }
+    }
+}
+
 /// The head of a stream and the end of the log, before, between and after appends.
 pub fn heads_and_ends(subject: &Subject) {
     let start = subject.store.end(View::Durable).unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use annals_engine::Engine;
-use annals_engine::clock::SystemClock;
+use annals_engine::clock::{Clock, SystemClock};
 use annals_engine::engine::Options;
 use annals_engine::log::Log;
 use annals_tests::disk::Op;
@@ -23,14 +23,24 @@ pub(crate) struct Calls(Vec<(Op, String)>);
 impl Meter {
     /// Opens a store for reading and counts from the first call on.
     pub(crate) fn open(&self, store: &Path, options: &Options) -> Engine {
+        let log = Log::open_read_only(self.watched(store), options.clone()).unwrap();
+        Engine::over(Arc::new(log), Arc::new(SystemClock))
+    }
+
+    /// Opens a store for appending and counts from the first call on.
+    pub(crate) fn open_to_append(&self, store: &Path, options: &Options) -> Engine {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let log = Log::open(self.watched(store), Arc::clone(&clock), options.clone()).unwrap();
+        Engine::over(Arc::new(log), clock)
+    }
+
+    fn watched(&self, store: &Path) -> Arc<Watched> {
         let calls = Arc::clone(&self.calls);
         let watch = move |op: &Op, name: &str| {
             calls.lock().unwrap().push((op.clone(), name.to_owned()));
             usize::MAX
         };
-        let storage = Arc::new(Watched::new(store, Arc::new(watch)));
-        let log = Log::open_read_only(storage, options.clone()).unwrap();
-        Engine::over(Arc::new(log), Arc::new(SystemClock))
+        Arc::new(Watched::new(store, Arc::new(watch)))
     }
 
     /// The calls since the last time.

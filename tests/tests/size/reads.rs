@@ -5,9 +5,11 @@ use std::path::Path;
 use annals_engine::Engine;
 use annals_engine::engine::Options;
 use annals_engine::id::StreamName;
+use annals_engine::session::event::Role;
 use annals_engine::session::history::{HistoryQuery, history};
 use annals_engine::session::index::Found;
 use annals_engine::session::key::AgentId;
+use annals_engine::session::push::{Push, push};
 use annals_engine::store::Append;
 use annals_tools::Caller;
 use annals_tools::list::sessions_list;
@@ -213,4 +215,38 @@ fn the_last_messages_are_read_from_the_end() {
     println!("list: {read} bytes read, {touched} of maps");
     assert!(read < 2 << 20, "{read} bytes");
     assert!(touched < 4 << 20, "{touched} bytes of maps");
+}
+
+/// Goal: a push by a new process costs the same in a long chat as in a short one. Method: a store with a chat of 6,000
+/// turns and one of 60; a process that pushes into one of them reads at most the stretch that has no index, twice, maps no
+/// segment that has a successor, and makes nearly as many calls for one as for the other.
+#[test]
+fn a_push_reads_no_turns() {
+    let home = tempfile::tempdir().unwrap();
+    let store = home.path().join("store");
+    fill(&store, &options(), 1..2, 60, 1_000);
+    fill(&store, &options(), 0..1, 6_000, 1_000);
+    with_snapshot(&store);
+    let mut counts = Vec::new();
+    // The first process finds a snapshot to make.
+    for chat in ["1", "0", "1"] {
+        let meter = Meter::default();
+        let engine = meter.open_to_append(&store, &options());
+        let main = AgentId::parse("main").unwrap();
+        let said = Push::new("telegram", chat, Role::User, "hello", main);
+        let pushed = push(engine.store(), &said, engine.clock().now()).unwrap();
+        assert_eq!(
+            (pushed.opened, pushed.session_id.as_str()),
+            (false, &*format!("part-of-{chat}"))
+        );
+        let calls = meter.take();
+        let most = 2 * usize::try_from(options().index_bytes).unwrap() + (128 << 10);
+        assert!(calls.bytes() < most, "chat {chat}: {} bytes read, not {most}", calls.bytes());
+        let mapped = calls.mapped();
+        let sealed = mapped.iter().find(|name| name.ends_with(".jsonl"));
+        assert_eq!(sealed, None, "chat {chat}");
+        counts.push(calls.count());
+    }
+    println!("calls: {counts:?}");
+    assert!(counts[1] < counts[2] + 20, "{counts:?}");
 }

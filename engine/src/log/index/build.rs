@@ -117,6 +117,19 @@ impl Builder {
         number.map_or(&[], |name| &name.rows)
     }
 
+    /// How many rows a stream has, and those of them that are of some types, in order.
+    pub(in crate::log) fn common(&self, stream: &str, types: &[&str]) -> (u64, Vec<u32>) {
+        let list = |rows| (count_of(rows), move |place| at(rows, place));
+        let of_stream = self.rows_of(super::Key::Stream(stream));
+        let mut rows: Vec<u32> = types
+            .iter()
+            .map(|kind| self.rows_of(super::Key::Type(kind)))
+            .flat_map(|of_type| super::common(list(of_stream), list(of_type)))
+            .collect();
+        rows.sort_unstable();
+        (count_of(of_stream), rows)
+    }
+
     /// The bytes of the index file.
     pub(in crate::log) fn encode(&self, stretch: &Stretch) -> Vec<u8> {
         let mut sections = Sections::default();
@@ -161,6 +174,14 @@ impl Builder {
         out.extend_from_slice(&pages);
         out
     }
+}
+
+fn count_of(rows: &[u32]) -> u64 {
+    rows.len() as u64
+}
+
+fn at(rows: &[u32], place: u64) -> Option<u32> {
+    rows.get(usize::try_from(place).ok()?).copied()
 }
 
 /// The names sorted by hash, and for each old number its new one.

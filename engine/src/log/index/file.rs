@@ -145,6 +145,22 @@ impl Index {
         (start..start.saturating_add(count)).map_while(|at| self.row_at(at)).collect()
     }
 
+    /// How many rows a stream has, and those of them that are of some types, in order.
+    pub(in crate::log) fn common(&self, stream: &str, types: &[&str]) -> (u64, Vec<u32>) {
+        let list = |(start, count): (u64, u64)| {
+            (count, move |place: u64| self.row_at(start.checked_add(place)?))
+        };
+        let found = self.name(self.sections.streams, stream).and_then(postings);
+        let Some(of_stream) = found else { return (0, Vec::new()) };
+        let mut rows: Vec<u32> = types
+            .iter()
+            .filter_map(|kind| postings(self.name(self.sections.types, kind)?))
+            .flat_map(|of_type| super::common(list(of_stream), list(of_type)))
+            .collect();
+        rows.sort_unstable();
+        (of_stream.1, rows)
+    }
+
     /// What a stream has in this stretch; `None` when it has no line here.
     pub(in crate::log) fn posted(&self, stream: &str) -> Option<Posted> {
         let entry = self.name(self.sections.streams, stream)?;

@@ -79,6 +79,38 @@ pub(super) fn hash_id(id: EventId) -> u64 {
     hash(id.0.as_bytes())
 }
 
+/// The rows that stand in both of two ascending lists, each given by its length and by the row at a place: those of the
+/// shorter one are looked for in the other, in steps that double.
+fn common(
+    (one_count, one): (u64, impl Fn(u64) -> Option<u32>),
+    (other_count, other): (u64, impl Fn(u64) -> Option<u32>),
+) -> Vec<u32> {
+    if one_count > other_count {
+        return common((other_count, other), (one_count, one));
+    }
+    let mut low = 0;
+    let mut rows = Vec::new();
+    for row in (0..one_count).map_while(one) {
+        let less = |place: u64| other(place).is_some_and(|found| found < row);
+        let (mut high, mut step) = (low, 1);
+        while high < other_count && less(high) {
+            low = high + 1;
+            high = high.saturating_add(step).min(other_count);
+            step *= 2;
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if less(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        rows.extend(other(low).filter(|found| low < other_count && *found == row));
+    }
+    rows
+}
+
 /// The size of a page in bytes.
 const PAGE: usize = 4_096;
 

@@ -73,6 +73,14 @@ impl Part {
         }
     }
 
+    /// How many rows a stream has, and those of them that are of some types, in order.
+    pub(in crate::log) fn common(&self, stream: &str, types: &[&str]) -> (u64, Vec<u32>) {
+        match self {
+            Self::File(index) => index.common(stream, types),
+            Self::Built(built) => built.1.common(stream, types),
+        }
+    }
+
     /// Asks a question; when the file turns out to be damaged, the stretch is read again and asked instead.
     pub(in crate::log) fn ask<T>(
         &mut self,

@@ -84,6 +84,18 @@ fn repeats_push_once() {
     assert_eq!(run(&scene, &once).unwrap().session_id, "s2");
 }
 
+/// Goal: a session of which only turns are left goes on in their part, and a reset that is left counts. Method: a turn
+/// without an opening, a push, a reset, a push.
+#[test]
+fn the_part_is_known_without_its_opening() {
+    let scene = Scene::new();
+    scene.turn("cli:1", "s1", "user", "", "hello").turn("cli:1", "s0", "user", "", "late");
+    let next = run(&scene, &user("cli", "1", "again")).unwrap();
+    assert_eq!((next.session_id.as_str(), next.opened), ("s1", false));
+    scene.event("cli:1", "session.reset", "{'sessionId':'s2','previousSessionId':'s1','reason':'manual','effectiveAt':'2026-04-01T00:00:03.000000Z'}");
+    assert_eq!(run(&scene, &user("cli", "1", "more")).unwrap().session_id, "s2");
+}
+
 /// Goal: a name that the channel shows now is not lost on a session that is open. Method: the same name twice, then
 /// another one.
 #[test]
