@@ -1,12 +1,14 @@
-//! Following: read up to the watermark, then wait, then look again. In the process a bell wakes, from other processes
-//! file notification rings the same bell, and a poll stands behind both, so that a notification that is lost, merged or
-//! doubled loses nothing.
+//! Following: read up to the watermark, then wait, then look again. The write itself wakes, by file notification,
+//! whichever process made it; where there is no notification, a bell that this process's appends ring. A poll stands
+//! behind both, so that one that is lost, merged or doubled loses nothing.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
-use crate::store::{Cursor, Follow, Followed, Read};
+use crate::format::{LOG_DIR, SYNC_LOCK};
+use crate::store::{Cursor, Follow, Followed, Read, View};
 use crate::watch::Watch;
 
 use super::reader::Reader;
@@ -21,33 +23,56 @@ pub(super) struct Follower {
     view: Arc<LogView>,
     reader: Reader,
     caught_up: bool,
-    /// Kept for as long as this follower lives.
-    _watch: Option<Watch>,
+    wake: Box<dyn Wake>,
+}
+
+/// What wakes a follower. It was armed before the follower looked.
+pub(super) trait Wake: fmt::Debug + Send {
+    /// Waits until there may be something new, or for so long. `heard` is how often the bell had rung before the look.
+    fn wait(&mut self, heard: u64, timeout: Duration);
 }
 
 impl Follower {
     pub(super) fn new(view: Arc<LogView>, read: Read) -> Result<Self> {
-        let watch = watch(&view);
+        let wake = waker(&view, read.view);
+        Self::woken(view, read, wake)
+    }
+
+    /// A follower that is woken by something else.
+    pub(super) fn woken(view: Arc<LogView>, read: Read, wake: Box<dyn Wake>) -> Result<Self> {
         let reader = Reader::new(Arc::clone(&view), read)?;
-        Ok(Self { view, reader, caught_up: false, _watch: watch })
+        Ok(Self { view, reader, caught_up: false, wake })
     }
 }
 
-/// Lets changes that other processes make ring the bell.
-fn watch(view: &Arc<LogView>) -> Option<Watch> {
-    let root = view.storage.real_path("")?;
-    let weak = Arc::downgrade(view);
-    let ring = move || {
-        if let Some(view) = weak.upgrade() {
-            view.marks.ring();
-        }
+/// What tells of changes in a view: the write of a line, or of the slot that says how much is durable.
+fn waker(view: &Arc<LogView>, which: View) -> Box<dyn Wake> {
+    let watch = match (which, view.storage.real_path("")) {
+        (_, None) => return Box::new(Bell(Arc::clone(view))),
+        (View::Durable, Some(root)) => Watch::file(&root, SYNC_LOCK),
+        (View::Written, Some(root)) => Watch::folder(&root.join(LOG_DIR)),
     };
-    match Watch::folder(&root, ring) {
-        Ok(watch) => Some(watch),
+    match watch {
+        Ok(watch) => Box::new(watch),
         Err(e) => {
             view.notice(&Notice::Polling(e.to_string()));
-            None
+            Box::new(Bell(Arc::clone(view)))
         }
+    }
+}
+
+impl Wake for Watch {
+    fn wait(&mut self, _: u64, timeout: Duration) {
+        Self::wait(self, timeout);
+    }
+}
+
+#[derive(Debug)]
+struct Bell(Arc<LogView>);
+
+impl Wake for Bell {
+    fn wait(&mut self, heard: u64, timeout: Duration) {
+        self.0.marks.wait(heard, timeout);
     }
 }
 
@@ -69,7 +94,7 @@ impl Follow for Follower {
             if left.is_zero() {
                 return Ok(Followed::Quiet);
             }
-            self.view.marks.wait(heard, left.min(POLL));
+            self.wake.wait(heard, left.min(POLL));
         }
     }
 

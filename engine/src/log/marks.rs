@@ -42,12 +42,6 @@ impl Marks {
         }
     }
 
-    /// Rings: something may have changed.
-    pub(super) fn ring(&self) {
-        locked(&self.state).rung += 1;
-        self.bell.notify_all();
-    }
-
     /// The highest position that this process knows to be durable.
     pub(super) fn durable(&self) -> Seq {
         locked(&self.state).durable

@@ -98,15 +98,30 @@ impl LockFile {
 
 /// The value in the slots of a lock file, for a reader that takes no lock and makes no file.
 pub(super) fn peek<T: Value>(storage: &dyn Storage, name: &str) -> Result<Option<T>> {
-    let path = || storage.display(name);
-    let file = match storage.open(name, Access::Read) {
-        Ok(file) => file,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(Error::io("cannot open the lock file", e).path(path())),
-    };
-    read_slots(&*file)
+    match open_to_read(storage, name)? {
+        Some(file) => read_value(storage, name, &*file),
+        None => Ok(None),
+    }
+}
+
+/// Opens a lock file for its slots; `None` when there is none.
+pub(super) fn open_to_read(storage: &dyn Storage, name: &str) -> Result<Option<Arc<dyn File>>> {
+    match storage.open(name, Access::Read) {
+        Ok(file) => Ok(Some(file)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io("cannot open the lock file", e).path(storage.display(name))),
+    }
+}
+
+/// The value in the slots of a lock file that is open.
+pub(super) fn read_value<T: Value>(
+    storage: &dyn Storage,
+    name: &str,
+    file: &dyn File,
+) -> Result<Option<T>> {
+    read_slots(file)
         .map(|found| found.map(|(_, value, _)| value))
-        .map_err(|e| Error::io("cannot read the lock file", e).path(path()))
+        .map_err(|e| Error::io("cannot read the lock file", e).path(storage.display(name)))
 }
 
 fn open(storage: &dyn Storage, name: &str) -> Result<(Arc<dyn File>, FileId)> {
@@ -118,6 +133,7 @@ fn open(storage: &dyn Storage, name: &str) -> Result<(Arc<dyn File>, FileId)> {
     open().map_err(|e| Error::io("cannot open the lock file", e).path(storage.display(name)))
 }
 
+/// The generation and the value of the newest slot that is whole, and the block to write next.
 fn read_slots<T: Value>(file: &dyn File) -> io::Result<Option<(u64, T, u64)>> {
     let mut both = [0_u8; 2 * BLOCK];
     let count = read_full(file, &mut both, 0)?;

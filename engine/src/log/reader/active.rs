@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::{CHUNK, READY, Reader, ends_batch};
+use super::{ADDED, CHUNK, READY, Reader, ends_batch};
 use crate::error::Result;
 use crate::format::scan::{Piece, Scan};
-use crate::format::segment_path;
+use crate::format::{TRAILER, segment_path, trailer};
 use crate::id::Seq;
 use crate::log::tail::trailer_is;
 use crate::log::visit::{At, SegmentVisit};
@@ -46,6 +46,35 @@ impl Reader {
         self.reported = self.durable;
         self.take_missing(self.durable)?;
         Ok(true)
+    }
+
+    /// Takes what was added behind a place where nothing more was, with as few calls as can be: one for the watermark,
+    /// where there is one, and one for the lines with the end of the line before them. `false` when there is nothing
+    /// to take, or when it needs a look at more than that.
+    pub(super) fn read_added(&mut self) -> Result<bool> {
+        let (Some(segment), Some((active, _, file))) = (self.segment, &self.active) else {
+            return Ok(false);
+        };
+        let start = self.at.offset.checked_sub(TRAILER as u64);
+        let (Some(start), Some(crc)) = (start, self.at.link.crc) else { return Ok(false) };
+        if !self.rested || self.sealed || *active != segment {
+            return Ok(false);
+        }
+        let file = Arc::clone(file);
+        let limit = self.moved_watermark()?;
+        let mut bytes = std::mem::take(&mut self.added);
+        bytes.resize(TRAILER + ADDED, 0);
+        let got = file.read_at(&mut bytes, start).unwrap_or_default();
+        let read = bytes.get(..got).and_then(|read| read.split_at_checked(TRAILER));
+        let taken = match read {
+            Some((before, lines)) if before == trailer(crc) => {
+                self.take_unbroken(segment, lines, limit)?
+            }
+            _ => false,
+        };
+        self.rested = taken && got < bytes.len();
+        self.added = bytes;
+        Ok(taken)
     }
 
     /// Reads on in the segment that nothing follows yet.
@@ -114,6 +143,7 @@ impl Reader {
         let durable = self.durable;
         if self.at.link.seq >= limit.min(durable) || self.reported >= durable {
             self.rest();
+            self.rested = true;
             return Ok(false);
         }
         if segments::list(&*self.view.storage)?.last().is_some_and(|last| *last > segment) {

@@ -16,7 +16,7 @@ use crate::store::{Cursor, Damage, Decider, Item, Read, Record, View};
 
 use super::jump::Jump;
 use super::segments::{self, Bytes};
-use super::slots::peek;
+use super::slots::{open_to_read, peek, read_value};
 use super::tail::End;
 use super::visit::{At, SegmentVisit};
 use super::walk::{Link, Step};
@@ -27,6 +27,9 @@ pub(super) const READY: usize = 256;
 
 /// How much of the active segment is read at a time, in bytes.
 const CHUNK: usize = 1 << 20;
+
+/// How much is read at once of what was added to it since, in bytes.
+const ADDED: usize = 16 << 10;
 
 /// So many bytes of lines that follow each other, or a little more, are made ready at a time: few long lines, or many.
 pub(super) const READY_BYTES: u64 = 1 << 20;
@@ -43,6 +46,12 @@ pub(super) struct Reader {
     active: Option<(Seq, FileId, Arc<dyn File>)>,
     /// Whether the last line that was read is the seal of its segment.
     sealed: bool,
+    /// Whether nothing more was in the active segment, so that only what was added since need be read.
+    rested: bool,
+    /// Room for that, used again.
+    added: Vec<u8>,
+    /// The slots of the sync lock, opened when the watermark was looked for last.
+    slot: Option<Arc<dyn File>>,
     /// The bytes of a segment that has a successor, and that successor.
     mapped: Option<(Bytes, Seq)>,
     pub(super) ready: VecDeque<(Item, Cursor)>,
@@ -76,6 +85,9 @@ impl Reader {
             at: At { offset: 0, link: Link::START, ahead: 0 },
             active: None,
             sealed: false,
+            rested: false,
+            added: Vec::new(),
+            slot: None,
             mapped: None,
             ready: VecDeque::new(),
             durable: Seq::ZERO,
@@ -140,6 +152,9 @@ impl Reader {
         if let Some((bytes, next)) = self.mapped.take() {
             return self.read_mapped(bytes, next).map(|()| true);
         }
+        if self.read_added()? {
+            return Ok(true);
+        }
         if let Some(segment) = self.segment.filter(|segment| self.is_still_last(*segment)) {
             return self.read_active(segment);
         }
@@ -197,6 +212,7 @@ impl Reader {
         self.at = At { offset: 0, link, ahead: 0 };
         self.searched = 0;
         self.sealed = false;
+        self.rested = false;
     }
 
     fn read_mapped(&mut self, bytes: Bytes, next: Seq) -> Result<()> {
@@ -237,13 +253,36 @@ impl Reader {
 
     /// How far the view goes in the active segment.
     pub(super) fn watermark(&mut self) -> Result<Seq> {
-        let slot: Durable = peek(&*self.view.storage, SYNC_LOCK)?.unwrap_or_default();
-        self.durable = self.durable.max(Seq(slot.seq)).max(self.view.marks.durable());
+        self.slot = open_to_read(&*self.view.storage, SYNC_LOCK)?;
+        self.learn_watermark()?;
+        Ok(self.view_limit())
+    }
+
+    /// The same, by the slot that was open already. If that is another file by now, it tells nothing new.
+    fn moved_watermark(&mut self) -> Result<Seq> {
+        if self.read.view == View::Durable {
+            self.learn_watermark()?;
+        }
+        Ok(self.view_limit())
+    }
+
+    fn learn_watermark(&mut self) -> Result<()> {
+        let told: Option<Durable> = match &self.slot {
+            Some(slot) => read_value(&*self.view.storage, SYNC_LOCK, &**slot)?,
+            None => None,
+        };
+        let told = Seq(told.unwrap_or_default().seq);
+        self.durable = self.durable.max(told).max(self.view.marks.durable());
+        Ok(())
+    }
+
+    /// The last position to give, as far as is known.
+    fn view_limit(&self) -> Seq {
         let limit = match self.read.view {
             View::Durable => self.durable,
             View::Written => Seq(u64::MAX),
         };
-        Ok(self.limit.map_or(limit, |own| own.min(limit)))
+        self.limit.map_or(limit, |own| own.min(limit))
     }
 
     pub(super) fn take_line(&mut self, line: &Line<'_>) -> Result<()> {
