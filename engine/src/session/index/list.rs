@@ -93,11 +93,16 @@ impl ListQuery {
 
 impl Shape {
     fn fits(self, row: &Row) -> bool {
-        let key = SessionKey::of_stream(&row.key);
-        let parts = key.as_ref().map(SessionKey::parts);
+        let key = || SessionKey::of_stream(&row.key);
         match self {
-            Self::Any => !matches!(parts, Some(Parts::Global | Parts::Unknown)),
-            Self::ChannelChat => matches!(parts, Some(Parts::Channel { .. })),
+            // A reserved key is one word, and nearly no other is.
+            Self::Any => {
+                row.key.as_str().contains(':')
+                    || !key().as_ref().is_some_and(SessionKey::is_reserved)
+            }
+            Self::ChannelChat => {
+                matches!(key().as_ref().map(SessionKey::parts), Some(Parts::Channel { .. }))
+            }
         }
     }
 }
