@@ -1,6 +1,7 @@
 //! Which store, and how it is opened. A verb that reads creates nothing and changes no byte.
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,22 +47,26 @@ pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
     Ok(xdg.data_dir().join("annals"))
 }
 
+/// A store that ends with the process: to take a view of many sessions apart one by one would only cost time.
+pub(crate) type Opened = ManuallyDrop<Engine>;
+
 /// Opens the store for reading.
 ///
 /// # Errors
 /// Not found when there is none; whatever opening meets.
-pub(crate) fn open_read_only(global: &Global) -> Result<Engine, Failure> {
+pub(crate) fn open_read_only(global: &Global) -> Result<Opened, Failure> {
     let folder = folder(global)?;
-    Engine::open_read_only(&folder, options()).map_err(|error| explain(error, &folder))
+    let opened = Engine::open_read_only(&folder, options());
+    opened.map(Opened::new).map_err(|error| explain(error, &folder))
 }
 
 /// Opens the store for reading when there is one.
 ///
 /// # Errors
 /// Whatever opening meets, but not that there is none.
-pub(crate) fn open_read_only_if_there(global: &Global) -> Result<Option<Engine>, Failure> {
+pub(crate) fn open_read_only_if_there(global: &Global) -> Result<Option<Opened>, Failure> {
     match Engine::open_read_only(folder(global)?, options()) {
-        Ok(engine) => Ok(Some(engine)),
+        Ok(engine) => Ok(Some(Opened::new(engine))),
         Err(error) if *error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -71,8 +76,8 @@ pub(crate) fn open_read_only_if_there(global: &Global) -> Result<Option<Engine>,
 ///
 /// # Errors
 /// Whatever opening meets.
-pub(crate) fn open(global: &Global) -> Result<Engine, Failure> {
-    Ok(Engine::open(&folder(global)?, options())?)
+pub(crate) fn open(global: &Global) -> Result<Opened, Failure> {
+    Ok(Opened::new(Engine::open(&folder(global)?, options())?))
 }
 
 /// An error of opening as a failure: one that says how to get a store when there is none.

@@ -18,7 +18,7 @@ use crate::output::progress::Progress;
 use crate::output::table::dress;
 use crate::output::text::{bytes, count, grouped, one_line};
 use crate::output::{Format, Output};
-use crate::store;
+use crate::store::{self, Opened};
 
 /// How many damages are told one by one for eyes; JSON has more.
 const DAMAGES_SHOWN: usize = 20;
@@ -71,12 +71,12 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
 }
 
 /// The store to import into; a dry run makes none.
-fn open(global: &Global, mode: Mode) -> Result<Engine, Failure> {
+fn open(global: &Global, mode: Mode) -> Result<Opened, Failure> {
     if mode == Mode::Append {
         return store::open(global);
     }
     let existing = store::open_read_only_if_there(global)?;
-    Ok(existing.unwrap_or_else(|| Engine::in_memory(Arc::new(SystemClock))))
+    Ok(existing.unwrap_or_else(|| Opened::new(Engine::in_memory(Arc::new(SystemClock)))))
 }
 
 /// Imports what was found, with a bar on a terminal.
