@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::clock::{Clock, SystemClock};
 use crate::error::Result;
+use crate::id::StreamName;
 use crate::log::{self, Log};
 use crate::projection::Folded;
 use crate::session::index::Sessions;
@@ -28,6 +29,9 @@ pub struct Engine {
     store: Arc<Keeping>,
     clock: Arc<dyn Clock>,
 }
+
+/// A stream of so many events is folded in less time than a snapshot of some thousand sessions is read.
+const EVENTS_FEW: u64 = 4_096;
 
 impl Engine {
     /// Opens the store in a folder, and makes it when the folder is empty or absent.
@@ -74,6 +78,19 @@ impl Engine {
     /// Whatever reading meets. Damage is no error: the rows that it touches say so.
     pub fn sessions(&self) -> Result<Arc<Folded<Sessions>>> {
         self.store.sessions()
+    }
+
+    /// A view of the sessions with all that the history of this one takes, as of the last durable event: its parts and
+    /// their messages. Of a session with few events only the own stream is folded, and the view then holds no other and
+    /// nothing of its runs; else it is that of [`Engine::sessions`].
+    ///
+    /// # Errors
+    /// What [`Engine::sessions`] says.
+    pub fn sessions_for_history(&self, key: &StreamName) -> Result<Arc<Folded<Sessions>>> {
+        match Folded::<Sessions>::of_stream(self.store(), key, EVENTS_FEW)? {
+            Some(alone) if alone.state().row(key).is_some() => Ok(Arc::new(alone)),
+            _ => self.sessions(),
+        }
     }
 
     /// The clock that this engine goes by.

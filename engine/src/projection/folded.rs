@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{ErrorKind, Result};
 use crate::format::{Fields, control};
-use crate::id::Seq;
+use crate::id::{Seq, StreamName, Version};
 use crate::store::{Cursor, EventStore, Item, Read, Snapshot, View};
 
 use super::{Digestible, Projection, Saved, codec, replay};
@@ -94,6 +94,36 @@ impl<P: Digestible + Clone> Folded<P> {
         let mut folded = Arc::default();
         replay::catch_up(&mut folded, store, view)?;
         Ok(Arc::unwrap_or_clone(folded))
+    }
+}
+
+impl<P: Projection> Folded<P> {
+    /// The fold of one stream alone, as of the last durable event; `None` when it is empty, has more than `events_max`
+    /// events, or lacks some, so that only a fold of everything tells how it is.
+    ///
+    /// # Errors
+    /// Whatever reading meets.
+    pub(crate) fn of_stream(
+        store: &dyn EventStore,
+        stream: &StreamName,
+        events_max: u64,
+    ) -> Result<Option<Self>> {
+        let Some(end) = store.end(View::Durable)? else { return Ok(None) };
+        if !(1..=events_max).contains(&store.head(stream)?.0) {
+            return Ok(None);
+        }
+        let mut folded = Self { cursor: Some(end), ..Self::default() };
+        for item in store.read_stream(stream, Version::ZERO)? {
+            match item? {
+                Item::Record(record) if record.seq > end.seq() => break,
+                Item::Record(record) => {
+                    folded.state.apply(&record.fields());
+                    folded.events += 1;
+                }
+                Item::Gap(_) => return Ok(None),
+            }
+        }
+        Ok(Some(folded))
     }
 }
 

@@ -64,6 +64,11 @@ impl Calls {
         self.0.len()
     }
 
+    /// How many calls were about names that begin so.
+    pub(crate) fn named(&self, prefix: &str) -> usize {
+        self.0.iter().filter(|(_, name)| name.starts_with(prefix)).count()
+    }
+
     /// The names of the files that were mapped.
     pub(crate) fn mapped(&self) -> Vec<&str> {
         let mapped = self.0.iter().filter(|(op, _)| *op == Op::Map);

@@ -7,7 +7,7 @@ use annals_engine::engine::Options;
 use annals_engine::id::StreamName;
 use annals_engine::session::event::Role;
 use annals_engine::session::history::{HistoryQuery, history};
-use annals_engine::session::index::Found;
+use annals_engine::session::index::{Found, Sessions};
 use annals_engine::session::key::AgentId;
 use annals_engine::session::push::{Push, push};
 use annals_engine::store::Append;
@@ -249,4 +249,31 @@ fn a_push_reads_no_turns() {
     }
     println!("calls: {counts:?}");
     assert!(counts[1] < counts[2] + 20, "{counts:?}");
+}
+
+/// Goal: the history of a short chat costs what the chat has, however many there are beside it. Method: stores of 20 and
+/// of 600 chats; a process shows the last messages of one chat, as it shows them by the view of all; it reads no snapshot
+/// and, beside its own lines, no more than the stretch that has no index, with calls for the indexes of one segment.
+#[test]
+fn the_history_of_a_short_chat_reads_no_other() {
+    let home = tempfile::tempdir().unwrap();
+    for chats in [20, 600] {
+        let store = home.path().join(chats.to_string());
+        fill(&store, &options(), 0..chats, 10, 1_000);
+        with_snapshot(&store);
+        let meter = Meter::default();
+        let engine = meter.open(&store, &options());
+        let found = Found { key: StreamName::new(key(7)).unwrap(), part: None };
+        let query = HistoryQuery::default();
+        let show = |sessions: &Sessions| history(engine.store(), sessions, &found, &query).unwrap();
+        let alone = engine.sessions_for_history(&found.key).unwrap();
+        let page = show(alone.state());
+        let calls = meter.take();
+        assert_eq!((page.messages.len(), page.total), (10, 10));
+        assert_eq!(page, show(engine.sessions().unwrap().state()));
+        assert_eq!(alone.as_of(), engine.sessions().unwrap().as_of());
+        assert_eq!(calls.named("snapshots/"), 0);
+        assert!(calls.bytes() < 512 << 10, "{chats} chats: {} bytes", calls.bytes());
+        assert!(calls.count() < 500, "{chats} chats: {} calls", calls.count());
+    }
 }

@@ -2,6 +2,7 @@
 
 use annals_engine::clock::Timestamp;
 use annals_engine::session::history::{Message, Span};
+use annals_engine::session::key::SessionKey;
 use annals_tools::history::sessions_history;
 use annals_tools::wire::{HistoryArgs, HistoryReply};
 use serde::Serialize;
@@ -54,7 +55,11 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("sessions history", &[Format::Table, Format::Json, Format::Jsonl])?;
     let engine = store::open_read_only(&context.global)?;
-    let sessions = engine.sessions()?;
+    let operator = store::operator()?;
+    let sessions = match SessionKey::parse(&args.key, &operator.agent) {
+        Ok(key) => engine.sessions_for_history(key.stream())?,
+        Err(_) => engine.sessions()?,
+    };
     let wanted = HistoryArgs {
         session_key: args.key.clone(),
         limit: Some(if args.limit == 0 { usize::MAX } else { args.limit }),
@@ -62,7 +67,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         cursor: args.cursor.clone(),
     };
     let span = if args.all_parts { Span::Whole } else { Span::Part };
-    let reply = sessions_history(&store::operator()?, engine.store(), &sessions, &wanted, span)?;
+    let reply = sessions_history(&operator, engine.store(), &sessions, &wanted, span)?;
     match out.format {
         Format::Json => out.object(&Answer { ok: true, reply })?,
         Format::Jsonl => reply.messages.iter().try_for_each(|message| out.object(message))?,

@@ -12,7 +12,7 @@ use crate::format::slot::{Durable, Written};
 use crate::format::{APPEND_LOCK, Line, SYNC_LOCK, control};
 use crate::id::{Seq, Version};
 use crate::storage::{File, FileId};
-use crate::store::{Cursor, Damage, Decider, Item, Read, Record, View};
+use crate::store::{Cursor, Damage, Decider, Filter, Item, NamePattern, Read, Record, View};
 
 use super::jump::Jump;
 use super::segments::{self, Bytes};
@@ -336,14 +336,23 @@ fn ends_batch(line: &Line<'_>) -> bool {
 
 /// The cursor of the last event of a view.
 pub(super) fn end(view: &Arc<LogView>, which: View) -> Result<Option<Cursor>> {
-    for segment in segments::list(&*view.storage)?.into_iter().rev() {
-        let mut reader = Reader::new(Arc::clone(view), Read::default().view(which))?;
-        reader.enter(segment, Link { seq: Seq(segment.0 - 1), crc: None });
-        while reader.advance()? {
-            reader.ready.clear();
-        }
-        if reader.cursor.is_some() {
-            return Ok(reader.cursor);
+    // No event is wanted, and none of a stream that nobody has: stretches that have an index are passed over.
+    let streams = vec![NamePattern::Exact(String::new())];
+    let read = Read::default().view(which).filter(Filter { streams, types: Vec::new() });
+    let mut segments = segments::list(&*view.storage)?;
+    while let Some(segment) = segments.pop() {
+        let before = segments.last().copied();
+        let known = segments::link_behind(&*view.storage, before, segment);
+        // What ends the segment before may be damaged.
+        for link in [known, Link { crc: None, ..known }] {
+            let mut reader = Reader::new(Arc::clone(view), read.clone())?;
+            reader.enter(segment, link);
+            while reader.advance()? {
+                reader.ready.clear();
+            }
+            if reader.cursor.is_some() {
+                return Ok(reader.cursor);
+            }
         }
     }
     Ok(None)

@@ -1,7 +1,7 @@
 //! Pages of histories: scenes and what is on each page.
 
 use super::*;
-use crate::projection::Projection;
+use crate::projection::{Folded, Projection};
 use crate::session::index::Names;
 use crate::session::key::AgentId;
 use crate::session::scene::{Scene, gap};
@@ -22,10 +22,14 @@ fn show(page: &Page) -> String {
     lines.join("\n")
 }
 
+/// A page of the view of all sessions, which is that of the session's own stream alone.
 fn page(scene: &Scene, name: &str, query: &HistoryQuery) -> Page {
     let sessions = scene.sessions();
     let found = sessions.find(name, &AgentId::parse("main").unwrap(), Names::Whole).unwrap();
-    history(&scene.store, &sessions, &found, query).unwrap()
+    let page = history(&scene.store, &sessions, &found, query).unwrap();
+    let alone = Folded::<Sessions>::of_stream(&scene.store, &found.key, 4_096).unwrap().unwrap();
+    assert_eq!(history(&scene.store, alone.state(), &found, query).unwrap(), page);
+    page
 }
 
 fn check(scene: &Scene, name: &str, query: &HistoryQuery, expect: &[&str]) {
