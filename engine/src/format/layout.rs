@@ -40,6 +40,9 @@ fn is_in_the_making(name: &str, ends: &[&str]) -> bool {
 
 fn is_index(name: &str) -> bool {
     let Some(stem) = name.strip_suffix(".idx") else { return false };
+    if stem == "heads" {
+        return true;
+    }
     match stem.split_once('.') {
         Some((segment, start)) => is_position(segment) && is_number(start),
         None => is_position(stem),
@@ -86,6 +89,7 @@ mod tests {
             "log/00000000000000134077.jsonl",
             "log/00000000000000134077.idx",
             "log/00000000000000134077.4194304.idx",
+            "log/heads.idx",
             "snapshots/lock",
             "snapshots/sessions-00000000000000004077.snap",
             "torn/00000000000000000001@8192.5e0d11aa",
@@ -102,6 +106,7 @@ mod tests {
             "store.json.new",
             "log/00000000000000134077.jsonl.new",
             "log/00000000000000134077.idx.17-0.new",
+            "log/heads.idx.17-0.new",
             "snapshots/sessions-00000000000000004077.snap.17-0.new",
             "blobs/new/17-0",
         ];

@@ -8,6 +8,7 @@
 //! log/00000000000000000001.jsonl   segments: the events, in order
 //! log/00000000000000134077.jsonl
 //! log/00000000000000000001.idx     where the lines of a segment are: derived, and no part of this format
+//! log/heads.idx                    the last version of each stream in the full segments: derived likewise
 //! blobs/53/533e7d45…               payloads that are too big for a line, each named by its SHA-256
 //! snapshots/sessions-00…4077.snap  what is folded from the log: derived, see below
 //! torn/00…01@8192.5e0d11aa         what recovery took off the end of a segment

@@ -3,12 +3,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::LOG_DIR;
 use crate::id::Seq;
-use crate::storage::{Access, write_full};
+use crate::storage::{Access, Mapping, write_full};
 
-use super::index::{Builder, Index, Stretch, part_name, part_start, read, whole_name};
+use super::index::{
+    Builder, Gathered, HEADS_FILE, Heads, Index, Stretch, part_name, part_start, read, whole,
+    whole_name,
+};
 use super::{Writer, locked};
 
 impl Writer {
@@ -42,7 +45,49 @@ impl Writer {
         for segment in in_parts {
             self.write_whole(segment)?;
         }
+        let lacking = locked(&self.append).tail.known_mut().lacking();
+        lacking.map_or(Ok(()), |(heads, lacking)| self.write_heads(heads.as_deref(), &lacking))
+    }
+
+    /// Writes a table of heads: what the one before it knows, and the segments that it lacks.
+    fn write_heads(&self, before: Option<&Heads>, lacking: &[Stretch]) -> Result<()> {
+        let indexes = lacking.iter().map(|stretch| self.index_of(stretch)).collect::<Result<_>>();
+        let indexes: Vec<Index> = indexes?;
+        let gather = || {
+            let mut gathered = match before {
+                Some(before) => Gathered::from_table(before)?,
+                None => Gathered::default(),
+            };
+            indexes.iter().try_for_each(|index| gathered.add(index))?;
+            gathered.encode(self.id)
+        };
+        let Some(bytes) = gather() else {
+            if before.is_some_and(Heads::is_damaged) {
+                locked(&self.append).tail.known().drop_heads();
+                self.index_due.store(true, Ordering::SeqCst);
+            }
+            return Ok(());
+        };
+        if let Some(heads) = Heads::new(self.put(HEADS_FILE, &bytes)?, self.id) {
+            locked(&self.append).tail.known_mut().take_table(heads);
+        }
         Ok(())
+    }
+
+    /// The index of a segment with its successor, written anew when there is none that is whole.
+    fn index_of(&self, stretch: &Stretch) -> Result<Index> {
+        let next = stretch.last.next();
+        if let Some(index) = whole(&*self.storage, self.id, stretch.segment, next)
+            && Gathered::default().add(&index).is_some()
+        {
+            return Ok(index);
+        }
+        let (stretch, builder) = read(&*self.storage, stretch)?;
+        self.write_index(&stretch, &builder)?;
+        whole(&*self.storage, self.id, stretch.segment, next).ok_or_else(|| {
+            Error::new(ErrorKind::Unavailable, "an index is not what was written")
+                .path(self.storage.display(&format!("{LOG_DIR}/{}", whole_name(stretch.segment))))
+        })
     }
 
     /// Puts one index in the place of the parts of a segment that is full.
@@ -55,33 +100,13 @@ impl Writer {
     }
 
     fn write_index(&self, stretch: &Stretch, builder: &Builder) -> Result<()> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let is_whole = stretch.start == 0 && stretch.sealed || stretch.broken;
         let name = if is_whole {
             whole_name(stretch.segment)
         } else {
             part_name(stretch.segment, stretch.start)
         };
-        let path = format!("{LOG_DIR}/{name}");
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let temporary = format!("{path}.{}-{number}.new", std::process::id());
-        let bytes = builder.encode(stretch);
-        let write = || {
-            let file = self.storage.open(&temporary, Access::CreateNew)?;
-            write_full(&*file, &bytes, 0)?;
-            self.storage.rename(&temporary, &path)?;
-            self.storage.open(&path, Access::Read)?.map()
-        };
-        let map = match write() {
-            Ok(map) => map,
-            Err(e) => {
-                // A file that nobody looks for.
-                let _ = self.storage.remove(&temporary);
-                return Err(
-                    crate::Error::io("cannot write an index", e).path(self.storage.display(&path))
-                );
-            }
-        };
+        let map = self.put(&name, &builder.encode(stretch))?;
         if let Some(index) = Index::new(map).filter(|index| index.stretch == *stretch) {
             locked(&self.append).tail.known_mut().replace(index);
         }
@@ -89,6 +114,25 @@ impl Writer {
             self.remove_parts(stretch.segment);
         }
         Ok(())
+    }
+
+    /// Puts a file in the place of the one of that name, and maps it.
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<Mapping> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let path = format!("{LOG_DIR}/{name}");
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let temporary = format!("{path}.{}-{number}.new", std::process::id());
+        let write = || {
+            let file = self.storage.open(&temporary, Access::CreateNew)?;
+            write_full(&*file, bytes, 0)?;
+            self.storage.rename(&temporary, &path)?;
+            self.storage.open(&path, Access::Read)?.map()
+        };
+        write().map_err(|e| {
+            // A file that nobody looks for.
+            let _ = self.storage.remove(&temporary);
+            Error::io("cannot write an index", e).path(self.storage.display(&path))
+        })
     }
 
     fn remove_parts(&self, segment: Seq) {

@@ -47,7 +47,7 @@ impl Reader {
         let (store, at) = (self.view.id, self.at);
         let index = match next {
             Some(next) if at.offset == 0 => whole(&*storage, store, segment, next),
-            None => next_part(&*storage, store, segment, at.offset, at.link),
+            None => next_part(&*storage, store, segment, None, at.offset, at.link),
             Some(_) => None,
         };
         let fits = |index: &Index| !index.stretch.broken && index.stretch.last <= limit;

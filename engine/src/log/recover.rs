@@ -196,15 +196,25 @@ impl Writer {
 
     fn settle_once(&self, append: &mut AppendSide, sync: &mut SyncSide) -> Result<()> {
         let storage = &*self.storage;
-        segments::remove_temporary(storage)?;
+        let names = segments::names(storage)?;
+        segments::remove_temporary(storage, &names)?;
         let floor: Durable = sync.lock.read()?.unwrap_or_default();
-        let Some(active) = segments::list(storage)?.last().copied() else {
+        let segments = segments::firsts(&names);
+        let Some(active) = segments.last().copied() else {
             return self.begin(append, sync, &floor);
         };
-        self.learn(append)?;
+        if !append.tail.approach(storage, &segments)? {
+            append.tail = Tail::new(&self.storage, self.id);
+            append.tail.approach(storage, &segments)?;
+        }
         let visit = SegmentVisit { store: self.id, first: active, next: None, durable: Seq::ZERO };
         let from = append.tail.checkpoint(active, &floor);
-        let judged = Judged::read(storage, &visit, from, Seq(floor.seq))?;
+        let mut learn = |span, line: &Line<'_>| append.tail.follow(span, line);
+        let mut judged = Judged::read_each(storage, &visit, from, Seq(floor.seq), &mut learn)?;
+        let reaches = judged.end() >= floor.offset && judged.reached().0 >= floor.seq;
+        if from.offset > 0 && !reaches {
+            judged = Judged::read(storage, &visit, append.tail.start(), Seq(floor.seq))?;
+        }
         if let Some(damage) = judged.stray(append.tail.before) {
             return Err(self.refuse(&damage));
         }

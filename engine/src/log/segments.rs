@@ -13,8 +13,18 @@ use super::walk::{Link, is_seal};
 
 /// The first positions of all segments, in order.
 pub(super) fn list(storage: &dyn Storage) -> Result<Vec<Seq>> {
+    names(storage).map(|names| firsts(&names))
+}
+
+/// The first positions of the segments among these names, in order.
+pub(super) fn firsts(names: &[String]) -> Vec<Seq> {
+    names.iter().filter_map(|name| segment_first(name)).collect()
+}
+
+/// The names of all files in the folder of the segments, in order.
+pub(super) fn names(storage: &dyn Storage) -> Result<Vec<String>> {
     match storage.list(LOG_DIR) {
-        Ok(names) => Ok(names.iter().filter_map(|name| segment_first(name)).collect()),
+        Ok(names) => Ok(names),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(e) => Err(Error::io("cannot list the segments", e).path(storage.display(LOG_DIR))),
     }
@@ -151,13 +161,10 @@ pub(super) fn create(storage: &dyn Storage, first: Seq, lines: &[u8]) -> Result<
 
 const TEMPORARY: &str = ".new";
 
-/// Removes what a dead process left of a segment or an index that was never named. An index that a process is writing at
+/// Removes what a dead process left among these names of a segment or an index that was never named. An index that a process is writing at
 /// this moment may go with it, or be named before it can: that process goes on without, or with it.
-pub(super) fn remove_temporary(storage: &dyn Storage) -> Result<()> {
-    for name in storage.list(LOG_DIR).unwrap_or_default() {
-        if !name.ends_with(TEMPORARY) {
-            continue;
-        }
+pub(super) fn remove_temporary(storage: &dyn Storage, names: &[String]) -> Result<()> {
+    for name in names.iter().filter(|name| name.ends_with(TEMPORARY)) {
         let path = format!("{LOG_DIR}/{name}");
         match storage.remove(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {

@@ -13,7 +13,6 @@ use crate::id::{Crc, EventId, Seq, StoreId, Version};
 use crate::storage::{Access, File, FileId, Storage, read_full};
 use crate::store::Record;
 
-use super::index::Key;
 use super::known::Known;
 use super::segments;
 use super::visit::{At, SegmentVisit};
@@ -121,6 +120,21 @@ impl Tail {
     /// `Ok(false)` is no error: lines that were known are no longer there, so that all must be learned anew.
     pub(super) fn catch_up(&mut self, storage: &dyn Storage) -> Result<bool> {
         let segments = segments::list(storage)?;
+        if !self.approach(storage, &segments)? {
+            return Ok(false);
+        }
+        if !segments.is_empty() {
+            self.read_active(storage)?;
+        }
+        Ok(true)
+    }
+
+    /// Catches up as far as nothing of the active segment has to be read, of the store with these segments. What is left
+    /// is shown to [`Tail::follow`].
+    ///
+    /// # Errors
+    /// As [`Tail::catch_up`].
+    pub(super) fn approach(&mut self, storage: &dyn Storage, segments: &[Seq]) -> Result<bool> {
         let Some(active) = segments.last().copied() else { return Ok(self.end.seq == Seq::ZERO) };
         if self.end.segment > Seq::ZERO {
             if !self.is_still_there(storage)? {
@@ -128,6 +142,10 @@ impl Tail {
             }
             let next = segments.iter().copied().find(|first| *first > self.end.segment);
             self.read_on(storage, next)?;
+        } else if let Some(end) = self.known.take_heads(segments) {
+            self.end = end;
+            self.after = Link { seq: end.seq, crc: Some(end.crc) };
+            self.sealed = true;
         }
         let behind = self.end.segment;
         for (i, first) in segments.iter().enumerate().filter(|(_, first)| **first > behind) {
@@ -199,20 +217,21 @@ impl Tail {
         self.end.is(written)
     }
 
+    /// Reads on in a segment to its end, by its indexes and by its lines; in the active one by its indexes alone.
     fn read_on(&mut self, storage: &dyn Storage, next: Option<Seq>) -> Result<()> {
         let segment = self.end.segment;
         if self.end.offset == 0 {
             self.take_indexes(segment, next);
         }
+        let Some(next) = next else { return Ok(()) };
         let base = self.end.offset;
-        let crc = if base == 0 { self.before.crc } else { Some(self.end.crc) };
-        let visit = SegmentVisit { store: self.store, first: segment, next, durable: Seq::ZERO };
-        let start = At { offset: base, link: Link { seq: self.end.seq, crc }, ahead: 0 };
-        let Some(next) = next else {
-            let file = segments::open(storage, segment, Access::Read)?;
-            let bytes = segments::read_from(storage, segment, &*file, base)?;
-            return self.read_active(storage, &visit, &bytes, start);
+        let visit = SegmentVisit {
+            store: self.store,
+            first: segment,
+            next: Some(next),
+            durable: Seq::ZERO,
         };
+        let start = At { offset: base, link: self.link(), ahead: 0 };
         if self.end.seq.next() == next && base > 0 {
             self.known.close(&self.end, self.sealed);
             return Ok(());
@@ -237,7 +256,9 @@ impl Tail {
             None => {
                 let mut taken = None;
                 let mut at = (0, self.before);
-                while let Some(end) = self.known.take_next(segment, at.0, at.1) {
+                while let Some(file) = &self.file
+                    && let Some(end) = self.known.take_next(segment, &**file, at.0, at.1)
+                {
                     at = (end.offset, Link { seq: end.seq, crc: Some(end.crc) });
                     taken = Some(end);
                 }
@@ -253,14 +274,13 @@ impl Tail {
         }
     }
 
-    fn read_active(
-        &mut self,
-        storage: &dyn Storage,
-        visit: &SegmentVisit,
-        bytes: &[u8],
-        start: At,
-    ) -> Result<()> {
-        let mut walk = Walk::new(bytes, start.offset, start.link, Seq::ZERO);
+    /// Reads the lines of the active segment behind those that are known, as far as the chain leads.
+    fn read_active(&mut self, storage: &dyn Storage) -> Result<()> {
+        let (first, base) = (self.end.segment, self.end.offset);
+        let file = segments::open(storage, first, Access::Read)?;
+        let bytes = segments::read_from(storage, first, &*file, base)?;
+        let visit = SegmentVisit { store: self.store, first, next: None, durable: Seq::ZERO };
+        let mut walk = Walk::new(&bytes, base, self.link(), Seq::ZERO);
         while let Some((span, line)) = walk.next_unbroken() {
             if span.offset == 0 && visit.header_fault(storage, &line)?.is_some() {
                 return Ok(());
@@ -269,6 +289,20 @@ impl Tail {
         }
         self.after = walk.link();
         Ok(())
+    }
+
+    /// What the line behind the last one that is known has to follow.
+    fn link(&self) -> Link {
+        let crc = if self.end.offset == 0 { self.before.crc } else { Some(self.end.crc) };
+        Link { seq: self.end.seq, crc }
+    }
+
+    /// Learns a line of the unbroken chain of the active segment, if it is the one behind those that are known.
+    pub(super) fn follow(&mut self, span: Span, line: &Line<'_>) {
+        if span.offset == self.end.offset && line.fields.seq == self.end.seq.next() {
+            self.apply(span, line);
+            self.after = self.link();
+        }
     }
 
     /// Goes on in a segment that was just made; none of its lines is known yet.
@@ -311,21 +345,25 @@ impl Tail {
         }
     }
 
-    /// A place of the active segment from which on it has to be verified: before it everything was once, and is below
-    /// the floor.
+    /// A place of the active segment from which on it has to be verified, if the chain leads from it to the floor: before
+    /// it everything was once, and is below the floor.
     pub(super) fn checkpoint(&self, active: Seq, floor: &Durable) -> At {
-        let named = floor.segment == active.0 && floor.seq <= self.end.seq.0;
-        let below = if named && floor.offset <= self.end.offset { floor.offset } else { 0 };
+        let below = if floor.segment == active.0 { floor.offset } else { 0 };
         match self.known.checkpoint(active, below) {
             Some((offset, seq, crc)) => At { offset, link: Link { seq, crc: Some(crc) }, ahead: 0 },
-            None => At { offset: 0, link: self.before, ahead: 0 },
+            None => self.start(),
         }
+    }
+
+    /// The start of the active segment.
+    pub(super) const fn start(&self) -> At {
+        At { offset: 0, link: self.before, ahead: 0 }
     }
 
     /// The torn files that a line of the log names.
     pub(super) fn torn_named(&self, storage: &dyn Storage) -> Result<HashSet<String>> {
         let mut named = HashSet::new();
-        for seq in self.known.positions(Key::Type(control::RECOVERED))? {
+        for seq in self.known.recoveries()? {
             let (record, _) = self.read(storage, seq)?;
             named.extend(record.data.read::<control::Recovered>().map(|found| found.torn));
         }

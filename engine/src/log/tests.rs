@@ -2,6 +2,7 @@
 //! from outside, on the simulated disk.
 
 mod damage;
+mod heads;
 mod waking;
 
 use std::sync::Arc;

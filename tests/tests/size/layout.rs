@@ -22,6 +22,7 @@ fn is_documented(name: &str) -> bool {
     };
     let parts: Vec<&str> = name.split(['/', '.', '@', '-']).collect();
     match (parts.as_slice(), name.matches('/').count()) {
+        (["log", "heads", "idx"], 1) => true,
         (["log", first, "jsonl" | "idx"], 1) => digits(first, 20),
         (["log", first, offset, "idx"], 1) => digits(first, 20) && offset.parse::<u64>().is_ok(),
         (["snapshots", "sessions", seq, "snap"], 1) => digits(seq, 20),

@@ -9,5 +9,6 @@ mod growth;
 mod killed;
 mod layout;
 mod meter;
+mod opening;
 mod reads;
 mod totals;

@@ -30,8 +30,12 @@ impl Meter {
     /// Opens a store for appending and counts from the first call on.
     pub(crate) fn open_to_append(&self, store: &Path, options: &Options) -> Engine {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let log = Log::open(self.watched(store), Arc::clone(&clock), options.clone()).unwrap();
-        Engine::over(Arc::new(log), clock)
+        Engine::over(Arc::new(self.open_log(store, Arc::clone(&clock), options.clone())), clock)
+    }
+
+    /// Opens the log of a store for appending and counts from the first call on.
+    pub(crate) fn open_log(&self, store: &Path, clock: Arc<dyn Clock>, options: Options) -> Log {
+        Log::open(self.watched(store), clock, options).unwrap()
     }
 
     fn watched(&self, store: &Path) -> Arc<Watched> {
@@ -52,7 +56,12 @@ impl Meter {
 impl Calls {
     /// How many bytes were read.
     pub(crate) fn bytes(&self) -> usize {
-        let read = self.0.iter().map(|(op, _)| match op {
+        self.bytes_of("")
+    }
+
+    /// How many bytes of files whose names end so were read.
+    pub(crate) fn bytes_of(&self, end: &str) -> usize {
+        let read = self.0.iter().filter(|(_, name)| name.ends_with(end)).map(|(op, _)| match op {
             Op::ReadAt { len, .. } => *len,
             _ => 0,
         });

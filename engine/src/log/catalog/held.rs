@@ -104,16 +104,19 @@ impl Source {
         }
     }
 
-    /// The bytes of the active segment for a stretch of it: mapped when all of the stretch is durable. Recovery cuts what
-    /// lies behind the floor alone, so that every page that holds a byte of such a stretch stays, and an index gives no
-    /// place outside of its stretch.
-    pub(super) fn of(file: &Arc<dyn File>, settled: bool) -> Self {
-        let map = || segments::map_durable(&**file).ok();
-        match settled.then(map).flatten() {
-            Some(bytes) => {
-                bytes.advise(Advice::Points);
-                Self::Mapped(Arc::new(bytes))
-            }
+    /// The bytes of the active segment for a stretch of it: mapped when all of the stretch is durable, in one map with
+    /// the stretches for which `map` was filled. Recovery cuts what lies behind the floor alone, so that every page that
+    /// holds a byte of such a stretch stays, and an index gives no place outside of its stretch.
+    pub(super) fn of(file: &Arc<dyn File>, settled: bool, map: &mut Option<Arc<Bytes>>) -> Self {
+        if settled
+            && map.is_none()
+            && let Ok(bytes) = segments::map_durable(&**file)
+        {
+            bytes.advise(Advice::Points);
+            *map = Some(Arc::new(bytes));
+        }
+        match map.as_ref().filter(|_| settled) {
+            Some(bytes) => Self::Mapped(Arc::clone(bytes)),
             None => Self::File(Arc::clone(file)),
         }
     }

@@ -7,6 +7,7 @@ mod held;
 mod recent;
 mod stream;
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use crate::error::Result;
@@ -15,7 +16,7 @@ use crate::format::{APPEND_LOCK, SYNC_LOCK};
 use crate::id::{Seq, StoreId, Version};
 use crate::storage::Storage;
 
-use super::index::whole;
+use super::index::{Heads, whole};
 use super::slots::peek;
 use super::{LogView, locked, segments};
 
@@ -38,6 +39,8 @@ pub(super) struct Catalog {
 struct State {
     /// The segments that have a successor, in order.
     sealed: Vec<Slot>,
+    /// What is known of the first of them together.
+    heads: Option<Heads>,
     active: Active,
 }
 
@@ -61,6 +64,17 @@ struct Plan {
     open: bool,
     /// Whether every index could be read.
     sound: bool,
+}
+
+/// The sealed segments that the table of heads makes it needless to ask for a stream.
+#[derive(Debug, Default)]
+struct Passed {
+    /// Their numbers.
+    slots: Range<usize>,
+    /// The last version of the stream in and before them, when none of its events there are wanted.
+    head: Option<Version>,
+    /// The number of the last segment of the table in which lines are missing.
+    broken: Option<usize>,
 }
 
 /// What a stream has in a stretch.
@@ -97,9 +111,14 @@ impl Catalog {
         for held in state.active.parts.iter().rev() {
             plan.take(held, stream, after);
         }
-        for slot in state.sealed.iter_mut().rev() {
+        let passed = if plan.open { state.passed(stream, after) } else { Passed::default() };
+        for (at, slot) in state.sealed.iter_mut().enumerate().rev() {
             if !plan.open {
                 break;
+            }
+            if passed.slots.contains(&at) {
+                plan.pass(at, &passed);
+                continue;
             }
             let Some(held) = slot.held(&*view.storage, view.id) else { return Ok(None) };
             plan.take(&held, stream, after);
@@ -158,7 +177,27 @@ impl State {
         let before = sealed.last().map(|slot| slot.first);
         let active =
             Active::open(view, segments::link_behind(&*view.storage, before, last), floor)?;
-        Ok(active.map(|active| Self { sealed, active }))
+        let heads = Heads::open(&*view.storage, view.id, &segments);
+        Ok(active.map(|active| Self { sealed, heads, active }))
+    }
+
+    /// Which sealed segments need not be asked for the events of a stream behind `after`.
+    fn passed(&mut self, stream: &str, after: Version) -> Passed {
+        let Some(heads) = &self.heads else { return Passed::default() };
+        let head = heads.head(stream);
+        if heads.is_damaged() {
+            self.heads = None;
+            return Passed::default();
+        }
+        let known = heads.segments();
+        let broken = known.iter().rposition(|known| known.stretch.broken);
+        let at = |seq| known.partition_point(|known| known.stretch.last < seq);
+        let (start, head) = match head {
+            Some(head) if head.version <= after => (at(head.seq), Some(head.version)),
+            Some(head) => (at(head.seq) + 1, None),
+            None => (0, None),
+        };
+        Passed { slots: start..known.len(), head, broken }
     }
 }
 
@@ -177,6 +216,17 @@ impl Slot {
 }
 
 impl Plan {
+    /// Passes over a segment that has nothing of the stream that is wanted.
+    fn pass(&mut self, at: usize, passed: &Passed) {
+        self.sound &= passed.broken.is_none_or(|broken| broken < at);
+        if at == passed.slots.start
+            && let Some(head) = passed.head
+        {
+            self.head = self.head.max(head);
+            self.open = false;
+        }
+    }
+
     /// Takes what a stream has in the stretch before those that were taken.
     fn take(&mut self, held: &Arc<Held>, stream: &str, after: Version) {
         if !self.open {

@@ -90,12 +90,19 @@ impl Active {
     /// Takes the stretches that have got an index out of memory.
     fn take_parts(&mut self, view: &LogView, floor: &Durable) {
         let (storage, segment) = (&*view.storage, self.segment);
-        while let Some(index) =
-            next_part(storage, view.id, segment, self.recent.start, self.recent.before)
-        {
+        // One map for all of them; one that was made for the parts before may end too early for the new ones.
+        let mut map = None;
+        while let Some(index) = next_part(
+            storage,
+            view.id,
+            segment,
+            Some(&*self.file),
+            self.recent.start,
+            self.recent.before,
+        ) {
             let stretch = index.stretch;
             let settled = floor.segment == segment.0 && stretch.end <= floor.offset;
-            let source = Source::of(&self.file, settled);
+            let source = Source::of(&self.file, settled, &mut map);
             self.parts.push(Arc::new(Held::new(index, source)));
             self.recent.cut(stretch.end, Link { seq: stretch.last, crc: Some(stretch.last_crc) });
         }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{HEADER, MAGIC, PAGE, ROW, Section, Sections, Stretch, hash, hash_id};
+use super::pages::Pages;
+use super::{HEADER, MAGIC, ROW, Section, Sections, Stretch, hash, hash_id};
 use crate::format::{Line, crc32};
 use crate::id::{EventId, Seq, Version};
 
@@ -167,9 +168,8 @@ impl Builder {
             pages.extend_from_slice(&bytes);
             pages.resize(pages.len().next_multiple_of(8), 0);
         }
-        let table: Vec<u8> =
-            pages.chunks(PAGE).flat_map(|page| crc32(page).0.to_le_bytes()).collect();
-        let mut out = header(stretch, &sections, pages.len() as u64, &table);
+        let (table, sum) = Pages::table_of(&pages);
+        let mut out = header(stretch, &sections, pages.len() as u64, sum);
         out.extend_from_slice(&table);
         out.extend_from_slice(&pages);
         out
@@ -217,8 +217,8 @@ fn encode_names(
     (out, numbers)
 }
 
-fn header(stretch: &Stretch, sections: &Sections, pages: u64, table: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(HEADER + table.len());
+fn header(stretch: &Stretch, sections: &Sections, pages: u64, table: u32) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER);
     out.extend(MAGIC);
     out.extend(stretch.store.0.as_bytes());
     let flags = u32::from(stretch.sealed)
@@ -227,7 +227,7 @@ fn header(stretch: &Stretch, sections: &Sections, pages: u64, table: &[u8]) -> V
     out.extend(flags.to_le_bytes());
     out.extend(stretch.last_crc.0.to_le_bytes());
     out.extend(stretch.before_crc.unwrap_or_default().0.to_le_bytes());
-    out.extend(crc32(table).0.to_le_bytes());
+    out.extend(table.to_le_bytes());
     let time = stretch.last_time.as_micros().unsigned_abs();
     for number in [
         stretch.segment.0,

@@ -1,9 +1,8 @@
 //! Reading an index: every number is checked before it is used, and a page before its first use.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::build::NO_LINE;
-use super::{HEADER, ID, MAGIC, NAME, PAGE, ROW, Section, Sections, Stretch, hash, hash_id};
+use super::pages::Pages;
+use super::{HEADER, ID, MAGIC, NAME, ROW, Section, Sections, Stretch, hash_id};
 use crate::clock::Timestamp;
 use crate::format::crc32;
 use crate::id::{Crc, EventId, Seq, StoreId, Version};
@@ -33,14 +32,9 @@ pub(in crate::log) struct Posted {
 /// worth nothing, and [`Index::is_damaged`] says so.
 #[derive(Debug)]
 pub(in crate::log) struct Index {
-    map: Mapping,
     pub(in crate::log) stretch: Stretch,
     sections: Sections,
-    /// Where the pages begin.
-    pages: usize,
-    /// A bit for each page that was checked; the last word is 1 once one was found damaged.
-    checked: Vec<AtomicU64>,
-    damaged: AtomicU64,
+    pages: Pages,
 }
 
 impl Index {
@@ -67,13 +61,7 @@ impl Index {
             sealed: flags & 1 != 0,
             broken: flags & 2 != 0,
         };
-        let length = usize::try_from(long(88)?).ok()?;
-        let count = length.div_ceil(PAGE);
-        let pages = HEADER.checked_add(count.checked_mul(4)?)?;
-        let table = map.get(HEADER..pages)?;
-        if crc32(table).0 != word(36)? || map.len() != pages.checked_add(length)? {
-            return None;
-        }
+        let (length, table_sum) = (long(88)?, word(36)?);
         let section = |at: usize| {
             Some(Section { offset: u64::from(word(at)?), count: u64::from(word(at + 4)?) })
         };
@@ -85,13 +73,13 @@ impl Index {
             postings: section(128)?,
             texts: section(136)?,
         };
-        let checked = (0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Some(Self { map, stretch, sections, pages, checked, damaged: AtomicU64::new(0) })
+        let pages = Pages::new(map, HEADER, length, table_sum)?;
+        Some(Self { stretch, sections, pages })
     }
 
     /// Whether a page was found to be damaged.
     pub(in crate::log) fn is_damaged(&self) -> bool {
-        self.damaged.load(Ordering::Relaxed) != 0
+        self.pages.is_damaged()
     }
 
     /// The last version of a stream in this stretch; `None` when it has no line here.
@@ -103,7 +91,7 @@ impl Index {
     /// The rows whose ids have the hash of this id: candidates that the lines confirm.
     pub(in crate::log) fn rows_like(&self, id: EventId) -> Vec<u32> {
         let wanted = hash_id(id);
-        let mut at = self.lower_bound(self.sections.ids, ID, wanted).unwrap_or(u64::MAX);
+        let mut at = self.pages.lower_bound(self.sections.ids, ID, wanted).unwrap_or(u64::MAX);
         let mut rows = Vec::new();
         while let Some((hash, row)) = self.id_at(at) {
             if hash != wanted {
@@ -127,7 +115,7 @@ impl Index {
 
     /// Where the line of a row lies, inside the stretch: its offset in the segment and its length.
     pub(in crate::log) fn line(&self, row: u32) -> Option<(u64, u64)> {
-        let entry = self.entry(self.sections.rows, ROW, u64::from(row))?;
+        let entry = self.pages.entry(self.sections.rows, ROW, u64::from(row))?;
         let offset = u32::from_le_bytes(*entry.first_chunk()?);
         let len = u64::from(u32::from_le_bytes(*entry.get(4..)?.first_chunk()?));
         let start = u64::from(offset);
@@ -169,106 +157,36 @@ impl Index {
         Some(Posted { version, start, count })
     }
 
+    /// Every stream with its last version and the row of its last line, if it has one here; `None` in the place of a stream
+    /// that cannot be read.
+    pub(super) fn streams(&self) -> impl Iterator<Item = Option<(&str, Version, Option<u32>)>> {
+        let section = self.sections.streams;
+        (0..section.count).map(move |at| {
+            let entry = self.pages.entry(section, NAME, at)?;
+            let text = std::str::from_utf8(self.pages.text(self.sections.texts, entry)?).ok()?;
+            let version = Version(u64::from_le_bytes(*entry.get(24..)?.first_chunk()?));
+            let row = match postings(entry)? {
+                (_, 0) => None,
+                (start, count) => Some(self.row_at(start.checked_add(count - 1)?)?),
+            };
+            Some((text, version, row))
+        })
+    }
+
     /// The row at a place among the postings of all names.
     pub(in crate::log) fn row_at(&self, place: u64) -> Option<u32> {
-        let entry = self.entry(self.sections.postings, 4, place)?;
+        let entry = self.pages.entry(self.sections.postings, 4, place)?;
         Some(u32::from_le_bytes(*entry.first_chunk()?))
     }
 
     fn id_at(&self, at: u64) -> Option<(u64, u32)> {
-        let entry = self.entry(self.sections.ids, ID, at)?;
+        let entry = self.pages.entry(self.sections.ids, ID, at)?;
         let hash = u64::from_le_bytes(*entry.first_chunk()?);
         Some((hash, u32::from_le_bytes(*entry.get(8..)?.first_chunk()?)))
     }
 
     fn name(&self, section: Section, text: &str) -> Option<&[u8]> {
-        let wanted = hash(text.as_bytes());
-        let mut at = self.lower_bound(section, NAME, wanted)?;
-        loop {
-            let entry = self.entry(section, NAME, at)?;
-            if u64::from_le_bytes(*entry.first_chunk()?) != wanted {
-                return None;
-            }
-            let start = u32::from_le_bytes(*entry.get(8..)?.first_chunk()?);
-            let len = u32::from_le_bytes(*entry.get(12..)?.first_chunk()?) as usize;
-            let offset = self.sections.texts.offset.checked_add(u64::from(start))?;
-            if self.bytes(offset, len)? == text.as_bytes() {
-                return Some(entry);
-            }
-            at += 1;
-        }
-    }
-
-    /// The first entry of a section that is sorted by hash whose hash is not less. Hashes are spread evenly, so the place
-    /// of one is guessed, and looked for around the guess in steps that double.
-    fn lower_bound(&self, section: Section, size: usize, wanted: u64) -> Option<u64> {
-        let count = section.count;
-        let less = |at: u64| {
-            let entry = self.entry(section, size, at)?;
-            Some(u64::from_le_bytes(*entry.first_chunk()?) < wanted)
-        };
-        let guess = u64::try_from((u128::from(wanted) * u128::from(count)) >> 64).ok()?;
-        let (mut low, mut high, mut step) = (guess, guess, 1);
-        while low > 0 && !less(low - 1)? {
-            high = low - 1;
-            low = low.saturating_sub(step);
-            step *= 2;
-        }
-        step = 1;
-        while high < count && less(high)? {
-            low = high + 1;
-            high = high.saturating_add(step).min(count);
-            step *= 2;
-        }
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if less(middle)? {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Some(low)
-    }
-
-    fn entry(&self, section: Section, size: usize, at: u64) -> Option<&[u8]> {
-        if at >= section.count {
-            return None;
-        }
-        let offset = section.offset.checked_add(at.checked_mul(size as u64)?)?;
-        self.bytes(offset, size)
-    }
-
-    /// Bytes of the pages, each page checked before its first use.
-    fn bytes(&self, offset: u64, len: usize) -> Option<&[u8]> {
-        if self.is_damaged() {
-            return None;
-        }
-        let offset = usize::try_from(offset).ok()?;
-        let end = offset.checked_add(len)?;
-        let found = self.map.get(self.pages.checked_add(offset)?..self.pages.checked_add(end)?)?;
-        for page in offset / PAGE..end.div_ceil(PAGE) {
-            if !self.check(page)? {
-                self.damaged.store(1, Ordering::Relaxed);
-                return None;
-            }
-        }
-        Some(found)
-    }
-
-    fn check(&self, page: usize) -> Option<bool> {
-        let (word, bit) = (self.checked.get(page / 64)?, 1_u64 << (page % 64));
-        if word.load(Ordering::Relaxed) & bit != 0 {
-            return Some(true);
-        }
-        let sum = self.map.get(HEADER + page * 4..)?.first_chunk()?;
-        let start = self.pages + page * PAGE;
-        let end = (start + PAGE).min(self.map.len());
-        let fits = crc32(self.map.get(start..end)?).0.to_le_bytes() == *sum;
-        if fits {
-            word.fetch_or(bit, Ordering::Relaxed);
-        }
-        Some(fits)
+        self.pages.name(section, NAME, self.sections.texts, text)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The sidecar index of a stretch of one segment: where each line is, whose it is, what it is, and which ids are there.
 //! It is derived and mapped into memory; a mismatch of any kind throws it away, and every answer is the same without
 //! it. A full segment has one, `<segment>.idx`; the active one has one for every few megabytes,
-//! `<segment>.<offset>.idx`.
+//! `<segment>.<offset>.idx`. The oldest ones are summed up in one table, `heads.idx`.
 //!
 //! The file is a header, pages, and a table with a checksum for each page. The header's checksum covers the table, and
 //! a page is checked when it is first looked at, so that opening costs the same for any size and no flipped bit is
@@ -10,12 +10,17 @@
 mod build;
 mod file;
 mod filter;
+mod gather;
+mod heads;
+mod pages;
 mod part;
 
 pub(super) use build::Builder;
 pub(super) use file::{Index, Key};
 pub(super) use filter::Filter;
-pub(super) use part::{Part, next_part, part_near, read, whole};
+pub(super) use gather::Gathered;
+pub(super) use heads::{HEADS_FILE, Head, Heads, Summary};
+pub(super) use part::{Opened, Part, next_part, part_near, read, whole};
 
 use crate::clock::Timestamp;
 use crate::format::segment_file;
@@ -45,6 +50,13 @@ pub(super) struct Stretch {
     pub(super) sealed: bool,
     /// Whether lines are missing in it.
     pub(super) broken: bool,
+}
+
+impl Stretch {
+    /// Whether it is a whole segment that ends with its seal and lacks no line: its last line stands for all before it.
+    pub(super) const fn is_sound(&self) -> bool {
+        self.start == 0 && self.sealed && !self.broken
+    }
 }
 
 /// The name of the index of a whole segment, in the folder of the segments.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Builder, Filter, Index, Key, Stretch};
+use super::{Builder, Filter, Index, Key, Stretch, Summary};
 use crate::error::Result;
 use crate::format::LOG_DIR;
 use crate::id::{EventId, Seq, StoreId, Version};
@@ -10,25 +10,26 @@ use crate::log::segments;
 use crate::log::tail::trailer_is;
 use crate::log::visit::{At, SegmentVisit};
 use crate::log::walk::{Link, Step};
-use crate::storage::{Access, Storage};
+use crate::storage::{Access, File, Storage};
+
+/// A stretch that is known by its index.
+#[derive(Debug)]
+pub(in crate::log) struct Part {
+    summary: Summary,
+    /// The index; `None` while the table of heads has told enough.
+    opened: Option<Opened>,
+}
 
 /// The index of a stretch.
 #[derive(Debug)]
-pub(in crate::log) enum Part {
+pub(in crate::log) enum Opened {
     /// Mapped from its file.
     File(Box<Index>),
     /// Built from the lines.
     Built(Arc<(Stretch, Builder)>),
 }
 
-impl Part {
-    pub(in crate::log) fn stretch(&self) -> &Stretch {
-        match self {
-            Self::File(index) => &index.stretch,
-            Self::Built(built) => &built.0,
-        }
-    }
-
+impl Opened {
     pub(in crate::log) fn version(&self, stream: &str) -> Option<Version> {
         match self {
             Self::File(index) => index.version(stream),
@@ -40,14 +41,6 @@ impl Part {
         match self {
             Self::File(index) => index.rows_like(id),
             Self::Built(built) => built.1.row_of(id).into_iter().collect(),
-        }
-    }
-
-    /// How many ids there are.
-    pub(in crate::log) fn id_count(&self) -> u64 {
-        match self {
-            Self::File(index) => index.id_count(),
-            Self::Built(built) => built.1.id_count(),
         }
     }
 
@@ -81,19 +74,83 @@ impl Part {
         }
     }
 
-    /// Asks a question; when the file turns out to be damaged, the stretch is read again and asked instead.
+    fn id_count(&self) -> u64 {
+        match self {
+            Self::File(index) => index.id_count(),
+            Self::Built(built) => built.1.id_count(),
+        }
+    }
+
+    fn is_damaged(&self) -> bool {
+        matches!(self, Self::File(index) if index.is_damaged())
+    }
+}
+
+impl Part {
+    /// A segment of which the table of heads tells; its index is opened when something else is asked.
+    pub(in crate::log) const fn unopened(summary: Summary) -> Self {
+        Self { summary, opened: None }
+    }
+
+    pub(in crate::log) fn file(index: Index) -> Self {
+        Self::new(index.stretch, Opened::File(Box::new(index)))
+    }
+
+    pub(in crate::log) fn built_from(stretch: Stretch, builder: Builder) -> Self {
+        Self::new(stretch, Opened::Built(Arc::new((stretch, builder))))
+    }
+
+    fn new(stretch: Stretch, opened: Opened) -> Self {
+        let summary = Summary { stretch, ids: opened.id_count(), recovered: true };
+        Self { summary, opened: Some(opened) }
+    }
+
+    pub(in crate::log) const fn stretch(&self) -> &Stretch {
+        &self.summary.stretch
+    }
+
+    /// How many ids there are.
+    pub(in crate::log) const fn id_count(&self) -> u64 {
+        self.summary.ids
+    }
+
+    /// Whether a line may be in it that names a torn file.
+    pub(in crate::log) const fn may_name_torn(&self) -> bool {
+        self.summary.recovered
+    }
+
+    /// What was built and has no file yet.
+    pub(in crate::log) const fn built(&self) -> Option<&Arc<(Stretch, Builder)>> {
+        match &self.opened {
+            Some(Opened::Built(built)) => Some(built),
+            _ => None,
+        }
+    }
+
+    /// Asks a question of the index, which is opened for it; when there is none, or it turns out to be damaged, the
+    /// stretch is read again and asked instead.
     pub(in crate::log) fn ask<T>(
         &mut self,
         storage: &dyn Storage,
-        question: impl Fn(&Self) -> T,
+        question: impl Fn(&Opened) -> T,
     ) -> Result<T> {
-        let answer = question(self);
-        let Self::File(index) = self else { return Ok(answer) };
-        if !index.is_damaged() {
-            return Ok(answer);
+        let Stretch { store, segment, last, .. } = self.summary.stretch;
+        if self.opened.is_none()
+            && let Some(index) = whole(storage, store, segment, last.next())
+        {
+            *self = Self::file(index);
         }
-        *self = Self::Built(Arc::new(read(storage, &index.stretch)?));
-        Ok(question(self))
+        if let Some(opened) = &self.opened {
+            let answer = question(opened);
+            if !opened.is_damaged() {
+                return Ok(answer);
+            }
+        }
+        let (stretch, builder) = read(storage, &self.summary.stretch)?;
+        let opened = Opened::Built(Arc::new((stretch, builder)));
+        let answer = question(&opened);
+        *self = Self::new(stretch, opened);
+        Ok(answer)
     }
 }
 
@@ -109,11 +166,13 @@ pub(in crate::log) fn whole(
     (fits && is_bound(storage, store, segment, &index.stretch, true)).then_some(index)
 }
 
-/// The index of the stretch of the active segment that begins at `start` behind `link`, when there is one that fits.
+/// The index of the stretch of the active segment that begins at `start` behind `link`, when there is one that fits;
+/// `file` is the segment where that is open.
 pub(in crate::log) fn next_part(
     storage: &dyn Storage,
     store: StoreId,
     segment: Seq,
+    file: Option<&dyn File>,
     start: u64,
     link: Link,
 ) -> Option<Index> {
@@ -123,8 +182,15 @@ pub(in crate::log) fn next_part(
         && stretch.end > start
         && stretch.before == link.seq
         && stretch.before_crc == link.crc
-        && !stretch.broken;
-    (fits && is_bound(storage, store, segment, stretch, false)).then_some(index)
+        && !stretch.broken
+        && (stretch.store, stretch.segment) == (store, segment);
+    let is_there =
+        |file: &dyn File| trailer_is(storage, file, segment, stretch.end, stretch.last_crc);
+    let look = || match file {
+        Some(file) => is_there(file),
+        None => is_there(&*segments::open(storage, segment, Access::Read)?),
+    };
+    (fits && look().unwrap_or(false)).then_some(index)
 }
 
 /// The index of the stretch of the active segment that holds a position, or else of the last one before it, when there is
@@ -153,7 +219,7 @@ fn open(storage: &dyn Storage, name: &str) -> Option<Index> {
 }
 
 /// Whether a stretch is one of this segment as it lies on the disk now.
-fn is_bound(
+pub(super) fn is_bound(
     storage: &dyn Storage,
     store: StoreId,
     segment: Seq,

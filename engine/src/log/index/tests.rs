@@ -103,3 +103,75 @@ fn no_flip_is_believed() {
         assert!(index(bytes[..len].to_vec()).is_none(), "{len}");
     }
 }
+
+/// A table of heads over three segments of so many streams each, the second one broken.
+fn table(streams: u64) -> Vec<u8> {
+    let mut indexes = Vec::new();
+    for segment in 0..3 {
+        let mut builder = Builder::default();
+        for n in 0..streams {
+            builder.raise(&format!("s{}", n + segment * streams / 2), Version(n + 1));
+        }
+        let before = Seq(10 * segment);
+        let stretch = Stretch {
+            segment: before.next(),
+            before,
+            last: Seq(before.0 + 10),
+            broken: segment == 1,
+            ..sample(1).0
+        };
+        indexes.push(Index::new(Mapping::Held(builder.encode(&stretch))).unwrap());
+    }
+    let mut gathered = Gathered::default();
+    indexes.iter().for_each(|index| gathered.add(index).unwrap());
+    gathered.encode(sample(1).0.store).unwrap()
+}
+
+fn heads(bytes: Vec<u8>) -> Option<Heads> {
+    Heads::new(Mapping::Held(bytes), sample(1).0.store)
+}
+
+/// Everything that can be asked of a table, as text.
+fn heads_of(table: &Heads, streams: u64) -> String {
+    let heads = (0..streams * 3).map(|n| table.head(&format!("s{n}")));
+    format!("{:?} {:?}", table.segments(), heads.collect::<Vec<_>>())
+}
+
+/// A stream stands where the last segment says that has it, and a table made of one and the segments behind it is the one
+/// made of all.
+#[test]
+fn a_table_of_heads_finds() {
+    let table = heads(table(300)).unwrap();
+    let segments: Vec<_> = table.segments().iter().map(|known| known.stretch.segment.0).collect();
+    assert_eq!(segments, [1, 11, 21]);
+    for (stream, expect) in
+        [("s0", Some((1, 10))), ("s150", Some((1, 20))), ("s599", Some((300, 30)))]
+    {
+        let head = table.head(stream).map(|head| (head.version.0, head.seq.0));
+        assert_eq!(head, expect, "{stream}");
+    }
+    assert_eq!(table.head("s600"), None);
+    let store = sample(1).0.store;
+    let again = Gathered::from_table(&table).unwrap().encode(store).unwrap();
+    assert_eq!(again, self::table(300));
+}
+
+/// With any bit flipped a table is refused, or found damaged when that part of it is used; and a shortened one is refused.
+#[test]
+fn no_flip_in_a_table_is_believed() {
+    let bytes = table(60);
+    assert!(bytes.len() > PAGE + HEADER, "more than one page");
+    let expect = heads_of(&heads(bytes.clone()).unwrap(), 60);
+    for bit in 0..bytes.len() * 8 {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        if let Some(table) = heads(flipped) {
+            let got = heads_of(&table, 60);
+            assert!(table.is_damaged() && Gathered::from_table(&table).is_none(), "bit {bit}");
+            assert!(got != expect, "bit {bit}");
+        }
+    }
+    for len in 0..bytes.len() {
+        assert!(heads(bytes[..len].to_vec()).is_none(), "{len}");
+    }
+}

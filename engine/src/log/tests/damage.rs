@@ -223,7 +223,7 @@ fn a_stray_segment_is_refused() {
     assert_eq!(verify(&storage, &mut |_| {}).unwrap().damages, vec![]);
 }
 
-fn mended(dir: &tempfile::TempDir) -> crate::log::Accepted {
+pub(super) fn mended(dir: &tempfile::TempDir) -> crate::log::Accepted {
     let storage: Arc<dyn Storage> = Arc::new(Disk::new(dir.path().join("store")));
     let options = Options { segment_bytes: 6_000, ..Options::default() };
     repair(storage, Arc::new(SystemClock), options, "test", &mut |_| {}).unwrap()

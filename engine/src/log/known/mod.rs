@@ -1,23 +1,24 @@
 //! What is known of the log's content without reading it again: the version of each stream, where each position and
-//! each id is. The stretches before the last few megabytes are asked through their indexes, the last one is in memory.
+//! each id is. The oldest segments are known by the table of heads and asked through their indexes where that does not
+//! tell; what is behind them, but for the last few megabytes, through its indexes; the last stretch is in memory.
+
+mod heads;
+mod ids;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::format::{self, Line};
-use crate::id::{Crc, EventId, Seq, StoreId, Version};
-use crate::storage::Storage;
+use crate::format::{Line, control};
+use crate::id::{Crc, Seq, StoreId};
+use crate::storage::{File, Storage};
 
-use super::index::{Builder, Filter, Index, Key, Part, Stretch, hash_id, next_part, whole};
-use super::segments;
-use super::tail::{End, read_line};
+use super::index::{Builder, Heads, Index, Key, Opened, Part, Stretch, next_part, whole};
+use super::tail::End;
 use super::walk::{Break, Link, Span};
 
-/// So many ids are looked for in the indexes one by one before the ids of all of them are read: a process that appends
-/// a little reads a little.
-const ASKED_MAX: u32 = 256;
+use ids::Seen;
 
 /// Where a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +34,18 @@ pub(super) struct Known {
     store: StoreId,
     /// In the order of the log, without a hole before the recent stretch.
     parts: RefCell<Vec<Part>>,
+    /// What is known of the first parts together: as many as it has segments.
+    heads: RefCell<Option<Arc<Heads>>>,
+    /// How many bytes the sealed segments have that a new table would have and this one has not; all of them, once the
+    /// table was found damaged.
+    lacking: Cell<u64>,
     recent: Recent,
-    /// The ids of all parts, once they were asked for so often that it is worth reading them.
-    filter: RefCell<Option<Filter>>,
+    /// The ids of the parts, once they were asked for so often that it is worth reading them.
+    filter: RefCell<Option<Seen>>,
     /// How many ids were asked for without it.
     asked: Cell<u32>,
     /// Whether a stretch was closed that has no file yet.
-    unwritten: bool,
+    unwritten: Cell<bool>,
 }
 
 /// The last stretch, which has no index yet.
@@ -67,10 +73,12 @@ impl Known {
             storage,
             store,
             parts: RefCell::default(),
+            heads: RefCell::default(),
+            lacking: Cell::new(0),
             recent,
             filter: RefCell::default(),
             asked: Cell::new(0),
-            unwritten: false,
+            unwritten: Cell::new(false),
         }
     }
 
@@ -100,7 +108,7 @@ impl Known {
 
     /// Whether an index should be written, when one is due after so many bytes.
     pub(super) fn is_due(&self, end: &End, bytes: u64) -> bool {
-        self.unwritten || self.recent_bytes(end) >= bytes
+        self.unwritten.get() || self.recent_bytes(end) >= bytes || self.heads_are_due()
     }
 
     /// Closes the recent stretch at the end of its segment, or of the log, and begins the next one there.
@@ -124,33 +132,40 @@ impl Known {
             sealed,
             broken: closed.broken,
         };
-        if let Some(filter) = self.filter.get_mut() {
-            closed.builder.id_hashes().for_each(|hash| filter.insert(hash));
+        if let Some(seen) = self.filter.get_mut() {
+            closed.builder.id_hashes().for_each(|hash| seen.insert(hash));
         }
-        self.parts.get_mut().push(Part::Built(Arc::new((stretch, closed.builder))));
-        self.unwritten = true;
+        self.parts.get_mut().push(Part::built_from(stretch, closed.builder));
+        self.unwritten.set(true);
+        self.lack_one(&stretch);
     }
 
     /// Takes over what an index knows of a whole segment that has a successor; returns where it ends.
     pub(super) fn take_whole(&mut self, segment: Seq, next: Seq) -> Option<End> {
         let index = whole(&*self.storage, self.store, segment, next)?;
+        self.lack_one(&index.stretch);
         Some(self.take(index))
     }
 
     /// Takes over what an index knows of the next stretch of the active segment.
-    pub(super) fn take_next(&mut self, segment: Seq, start: u64, link: Link) -> Option<End> {
-        let index = next_part(&*self.storage, self.store, segment, start, link)?;
+    pub(super) fn take_next(
+        &mut self,
+        segment: Seq,
+        file: &dyn File,
+        start: u64,
+        link: Link,
+    ) -> Option<End> {
+        let index = next_part(&*self.storage, self.store, segment, Some(file), start, link)?;
         let end = self.take(index);
         self.begin(segment, end.offset, Link { seq: end.seq, crc: Some(end.crc) });
         Some(end)
     }
 
     fn take(&mut self, index: Index) -> End {
-        let Stretch { segment, end: offset, last: seq, last_crc: crc, last_time: time, .. } =
-            index.stretch;
+        let end = end_of(&index.stretch);
         *self.filter.get_mut() = None;
-        self.parts.get_mut().push(Part::File(Box::new(index)));
-        End { segment, offset, seq, crc, time }
+        self.parts.get_mut().push(Part::file(index));
+        end
     }
 
     /// Whether lines are missing in the last stretch that was taken over.
@@ -165,15 +180,8 @@ impl Known {
 
     /// The stretches that are built and have no file yet.
     pub(super) fn built(&mut self) -> Vec<Arc<(Stretch, Builder)>> {
-        self.unwritten = false;
-        let parts = self.parts.borrow();
-        parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::Built(built) => Some(Arc::clone(built)),
-                Part::File(_) => None,
-            })
-            .collect()
+        self.unwritten.set(false);
+        self.parts.borrow().iter().filter_map(Part::built).map(Arc::clone).collect()
     }
 
     /// The segments before the recent one that are known in more than one part.
@@ -228,77 +236,18 @@ impl Known {
         });
         if let Some(at) = parts.iter().position(inside).filter(|_| same) {
             parts.retain(|part| !inside(part));
-            parts.insert(at, Part::File(Box::new(index)));
+            parts.insert(at, Part::file(index));
         }
     }
 
-    /// The version of a stream.
-    pub(super) fn version(&self, stream: &str) -> Result<Version> {
-        if let Some(version) = self.recent.builder.version(stream) {
-            return Ok(version);
+    /// Asks a part; one that had to be built for it gets a file.
+    fn ask<T>(&self, part: &mut Part, question: impl Fn(&Opened) -> T) -> Result<T> {
+        let had_none = part.built().is_none();
+        let answer = part.ask(&*self.storage, question);
+        if had_none && part.built().is_some() {
+            self.unwritten.set(true);
         }
-        for part in self.parts.borrow_mut().iter_mut().rev() {
-            if let Some(version) = part.ask(&*self.storage, |part| part.version(stream))? {
-                return Ok(version);
-            }
-        }
-        Ok(Version::ZERO)
-    }
-
-    /// Where an id stands.
-    pub(super) fn position(&self, id: EventId) -> Result<Option<Seq>> {
-        if let Some(row) = self.recent.builder.row_of(id) {
-            return Ok(Some(seq_of(self.recent.before.seq, row)));
-        }
-        if !self.may_have(id)? {
-            return Ok(None);
-        }
-        // A line is never older than the id in it, to the millisecond that such an id carries, but for the minutes that
-        // clocks may differ.
-        let made = id.embedded_time().map(|made| made.minus(crate::store::admit::ID_AGE_MAX));
-        for part in self.parts.borrow_mut().iter_mut().rev() {
-            if made.is_some_and(|made| part.stretch().last_time < made) {
-                continue;
-            }
-            let rows = part.ask(&*self.storage, |part| {
-                let rows = part.rows_like(id).into_iter();
-                rows.filter_map(|row| Some((row, part.line(row)?))).collect::<Vec<_>>()
-            })?;
-            let Stretch { segment, before, .. } = *part.stretch();
-            for (row, (offset, _)) in rows {
-                if self.id_at(segment, offset)? == Some(id) {
-                    return Ok(Some(seq_of(before, row)));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether an id may stand in one of the parts; `false` is certain.
-    fn may_have(&self, id: EventId) -> Result<bool> {
-        if self.asked.get() < ASKED_MAX {
-            self.asked.set(self.asked.get() + 1);
-            return Ok(true);
-        }
-        let mut kept = self.filter.borrow_mut();
-        if kept.as_ref().is_none_or(Filter::is_full) {
-            let mut parts = self.parts.borrow_mut();
-            // Positions tell nothing of how many there are: behind damage they may jump to any number.
-            let ids: u64 = parts.iter().map(Part::id_count).sum();
-            let filter = RefCell::new(Filter::with_room(2 * ids));
-            for part in parts.iter_mut() {
-                part.ask(&*self.storage, |part| part.fill(&mut filter.borrow_mut()))?;
-            }
-            *kept = Some(filter.into_inner());
-        }
-        Ok(kept.as_ref().is_none_or(|filter| filter.may_have(hash_id(id))))
-    }
-
-    fn id_at(&self, segment: Seq, offset: u64) -> Result<Option<EventId>> {
-        let file = segments::open(&*self.storage, segment, crate::storage::Access::Read)?;
-        let raw = read_line(&*file, offset)
-            .map_err(|e| segments::error(&*self.storage, segment, "read", e))?;
-        Ok(format::decode(&raw).ok().map(|line| line.fields.id))
+        answer
     }
 
     /// Where the line of a position begins; `None` when it is unknown or missing.
@@ -312,16 +261,17 @@ impl Known {
         let at = parts.partition_point(|part| part.stretch().last < seq);
         let Some(part) = parts.get_mut(at) else { return Ok(None) };
         let Some(row) = row_of(part.stretch().before, seq) else { return Ok(None) };
-        let found = part.ask(&*self.storage, |part| part.line(row))?;
+        let found = self.ask(part, |index| index.line(row))?;
         let segment = part.stretch().segment;
         Ok(found.map(|(offset, _)| Place { segment, offset }))
     }
 
-    /// Every position of a stream or a type, in order.
-    pub(super) fn positions(&self, key: Key<'_>) -> Result<Vec<Seq>> {
+    /// The position of every line that may name a torn file, in order.
+    pub(super) fn recoveries(&self) -> Result<Vec<Seq>> {
+        let key = Key::Type(control::RECOVERED);
         let mut found = Vec::new();
-        for part in self.parts.borrow_mut().iter_mut() {
-            let rows = part.ask(&*self.storage, |part| part.rows_of(key))?;
+        for part in self.parts.borrow_mut().iter_mut().filter(|part| part.may_name_torn()) {
+            let rows = self.ask(part, |index| index.rows_of(key))?;
             let before = part.stretch().before;
             found.extend(rows.into_iter().map(|row| seq_of(before, row)));
         }
@@ -330,24 +280,35 @@ impl Known {
         Ok(found)
     }
 
-    /// The positions of the events of a stream that are of some types, in order; `None` when lines are missing.
+    /// The positions of the events of a stream that are of some types, in order; `None` when lines are missing. Versions
+    /// are dense, so that nothing is asked before the part that holds the first one.
     pub(super) fn positions_of(&self, stream: &str, types: &[&str]) -> Result<Option<Vec<Seq>>> {
-        let mut found = Vec::new();
-        let mut count = 0;
-        for part in self.parts.borrow_mut().iter_mut() {
-            if part.stretch().broken {
-                return Ok(None);
-            }
-            let (of_stream, rows) = part.ask(&*self.storage, |part| part.common(stream, types))?;
+        let mut left = self.version(stream)?.0;
+        let mut found: Vec<Vec<Seq>> = Vec::new();
+        let mut take = |left: &mut u64, before: Seq, (count, rows): (u64, Vec<u32>)| {
+            found.push(rows.into_iter().map(|row| seq_of(before, row)).collect());
+            *left = left.checked_sub(count)?;
+            Some(())
+        };
+        let before = self.recent.before.seq;
+        let mut whole = !self.recent.broken;
+        whole &= take(&mut left, before, self.recent.builder.common(stream, types)).is_some();
+        let end = self.end_in_heads(stream);
+        let mut parts = self.parts.borrow_mut();
+        let covered = self.covered();
+        for (at, part) in parts.iter_mut().enumerate().rev() {
             let before = part.stretch().before;
-            count += of_stream;
-            found.extend(rows.into_iter().map(|row| seq_of(before, row)));
+            if at < covered && end.is_some_and(|end| before >= end) {
+                continue;
+            }
+            if left == 0 || !whole || part.stretch().broken {
+                break;
+            }
+            let common = self.ask(part, |index| index.common(stream, types))?;
+            whole &= take(&mut left, before, common).is_some();
         }
-        let (of_stream, rows) = self.recent.builder.common(stream, types);
-        count += of_stream;
-        found.extend(rows.into_iter().map(|row| seq_of(self.recent.before.seq, row)));
-        let dense = !self.recent.broken && self.version(stream)?.0 == count;
-        Ok(dense.then_some(found))
+        found.reverse();
+        Ok((whole && left == 0).then(|| found.concat()))
     }
 
     /// The end of the last part of the active segment that lies below an offset: what is before it was verified once. A
@@ -360,6 +321,11 @@ impl Known {
         let found = parts.iter().map(Part::stretch).rfind(fits)?;
         Some((found.end, found.last, found.last_crc))
     }
+}
+
+fn end_of(stretch: &Stretch) -> End {
+    let Stretch { segment, end: offset, last: seq, last_crc: crc, last_time: time, .. } = *stretch;
+    End { segment, offset, seq, crc, time }
 }
 
 fn seq_of(before: Seq, row: u32) -> Seq {
