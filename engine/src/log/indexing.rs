@@ -45,8 +45,8 @@ impl Writer {
         for segment in in_parts {
             self.write_whole(segment)?;
         }
-        let lacking = locked(&self.append).tail.known_mut().lacking();
-        lacking.map_or(Ok(()), |(heads, lacking)| self.write_heads(heads.as_deref(), &lacking))
+        let material = locked(&self.append).tail.known_mut().material();
+        material.map_or(Ok(()), |(heads, lacking)| self.write_heads(heads.as_deref(), &lacking))
     }
 
     /// Writes a table of heads: what the one before it knows, and the segments that it lacks.

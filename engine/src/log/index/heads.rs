@@ -36,7 +36,7 @@ pub(in crate::log) struct Summary {
     pub(in crate::log) stretch: Stretch,
     /// How many ids there are.
     pub(in crate::log) ids: u64,
-    /// Whether a line in it names a torn file.
+    /// Whether a line in it may name a torn file.
     pub(in crate::log) recovered: bool,
 }
 

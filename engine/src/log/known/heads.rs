@@ -11,7 +11,7 @@ use crate::log::tail::End;
 use crate::log::walk::Link;
 
 /// What a new table of heads is made of: the one before it, and the segments that it lacks.
-pub(in crate::log) type Lacking = (Option<Arc<Heads>>, Vec<Stretch>);
+pub(in crate::log) type Material = (Option<Arc<Heads>>, Vec<Stretch>);
 
 impl Known {
     /// Takes over what the table of heads knows, when there is one for a store with these segments and nothing else is
@@ -27,7 +27,7 @@ impl Known {
     }
 
     /// What a new table of heads is to be made of, when one is due.
-    pub(in crate::log) fn lacking(&mut self) -> Option<Lacking> {
+    pub(in crate::log) fn material(&mut self) -> Option<Material> {
         if !self.heads_are_due() {
             return None;
         }
