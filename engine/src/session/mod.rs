@@ -7,7 +7,9 @@ pub mod history;
 
 pub mod index;
 pub mod key;
+pub mod policy;
 pub mod push;
+pub mod reset;
 
 #[cfg(test)]
 mod scene;
