@@ -6,6 +6,7 @@
 //! | [`store`] | [`store::EventStore`], the contract that everything above speaks, and a store in memory |
 //! | [`session`] | the domain: keys, events, and the views that are folded from them |
 //! | [`projection`] | folds of the log |
+//! | [`config`] | settings: which there are, what they may be, where each came from |
 //! | [`import`] | other programs' transcripts as events |
 //! | [`log`] | the store in files: several processes, no daemon |
 //! | [`format`](mod@format) | the bytes, specified in prose |
@@ -64,6 +65,7 @@
 //! ```
 
 pub mod clock;
+pub mod config;
 pub mod engine;
 pub mod error;
 pub mod format;

@@ -170,7 +170,8 @@ mod tests {
         let prefix = policy("{'rules':[{'match':{'keyPrefix':'demo:'},'action':'deny'}]}");
         check(&prefix, "agent:main:demo:group:1", "demo", None, "deny by rule 0");
         check(&prefix, "demo:1", "demo", None, "deny by rule 0");
-        let raw = policy("{'rules':[{'match':{'rawKeyPrefix':'agent:main:demo:'},'action':'deny'}]}");
+        let raw =
+            policy("{'rules':[{'match':{'rawKeyPrefix':'agent:main:demo:'},'action':'deny'}]}");
         check(&raw, "agent:main:demo:group:1", "demo", None, "deny by rule 0");
         check(&raw, "demo:1", "demo", None, "allow by default");
         check(&raw, "agent:main:other:group:1", "other", None, "allow by default");

@@ -115,7 +115,10 @@ impl Override {
         let same_mode = self.mode.is_none_or(|mode| mode == general.settled_mode());
         let inherited = general.idle_minutes.filter(|_| same_mode);
         Self {
-            mode: self.mode.or_else(|| self.implied_mode()).or_else(|| Some(general.settled_mode())),
+            mode: self
+                .mode
+                .or_else(|| self.implied_mode())
+                .or_else(|| Some(general.settled_mode())),
             at_hour: self.at_hour.or(general.at_hour),
             idle_minutes: self.idle_minutes.or(inherited),
             zone: self.zone.clone().or_else(|| general.zone.clone()),

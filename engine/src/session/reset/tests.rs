@@ -23,10 +23,9 @@ fn part(began: &str, last_human: &str) -> PartFacts {
 
 /// `fresh`, or why and since when.
 fn check(rule: &Rule, part: PartFacts, now: &str, expect: &str) {
-    let found = rule.expiry(part, at(now)).map_or_else(
-        || "fresh".to_owned(),
-        |expiry| format!("{} {}", expiry.reason, expiry.at),
-    );
+    let found = rule
+        .expiry(part, at(now))
+        .map_or_else(|| "fresh".to_owned(), |expiry| format!("{} {}", expiry.reason, expiry.at));
     assert_eq!(found, expect, "{rule:?} at {now}");
 }
 
@@ -34,7 +33,12 @@ fn check(rule: &Rule, part: PartFacts, now: &str, expect: &str) {
 #[test]
 fn the_hour_is_the_zones() {
     let talk = part("2026-07-15T19:50:00Z", "2026-07-15T19:50:00Z");
-    check(&daily(4, "Asia/Shanghai"), talk, "2026-07-15T20:10:00Z", "daily 2026-07-15T20:00:00.000000Z");
+    check(
+        &daily(4, "Asia/Shanghai"),
+        talk,
+        "2026-07-15T20:10:00Z",
+        "daily 2026-07-15T20:00:00.000000Z",
+    );
     check(&daily(4, "UTC"), talk, "2026-07-15T20:10:00Z", "fresh");
     check(&daily(4, "UTC"), talk, "2026-07-16T04:00:00Z", "daily 2026-07-16T04:00:00.000000Z");
 }
@@ -102,8 +106,7 @@ fn the_moment_does_not_move() {
 fn a_run_defers_for_a_while() {
     let talk = part("2026-04-01T00:00:00Z", "2026-04-01T00:00:00Z");
     let rule = idle(120);
-    let standing =
-        |run, now| rule.standing(talk, run, Duration::from_secs(3600), at(now));
+    let standing = |run, now| rule.standing(talk, run, Duration::from_secs(3600), at(now));
     let expiry = Expiry { at: at("2026-04-01T02:00:00Z"), reason: ResetReason::Idle };
     assert_eq!(standing(Some("r"), "2026-04-01T02:00:00Z"), Standing::Fresh);
     let until = at("2026-04-01T03:00:00Z");

@@ -1,0 +1,112 @@
+//! Sources into one configuration.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+
+use super::table::{SETTINGS, Setting};
+use super::tree::leaves;
+use super::{Config, Held, Origin, SourceFile};
+
+/// Where settings come from, the strongest first.
+pub struct Sources<'a> {
+    /// Paths and texts from the command line.
+    pub flags: &'a [(&'a str, String)],
+    /// The value of an environment variable.
+    pub variable: &'a dyn Fn(&str) -> Option<OsString>,
+    /// The file and its text.
+    pub file: Option<(&'a Path, &'a str)>,
+}
+
+/// Something in the file that is no setting. It has no effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Where it stands.
+    pub path: String,
+    /// The known name that is most like it.
+    pub nearest: Option<String>,
+}
+
+impl std::fmt::Display for Warning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} is not a setting", self.path)?;
+        match &self.nearest {
+            Some(name) => write!(f, "; did you mean {name}?"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads all sources. What is in the file and is no setting comes as warnings.
+///
+/// # Errors
+/// `InvalidInput` for a value that its setting may not have: it names the variable, or the path in the file, and the
+/// legal values; and for a file that is not JSON5, with line and column.
+pub fn load(sources: &Sources<'_>) -> Result<(Config, Vec<Warning>)> {
+    let mut held = defaults();
+    let mut warnings = Vec::new();
+    let mut file = None;
+    if let Some((path, text)) = sources.file {
+        let (found, unknown) = leaves(text).map_err(|e| e.path(path))?;
+        for (at, setting, value) in found {
+            held.insert(at, Held { value, origin: Origin::File, secret: setting.is_secret() });
+        }
+        warnings = unknown;
+        let sha256 =
+            Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        file = Some(SourceFile { path: path.to_path_buf(), sha256 });
+    }
+    for setting in SETTINGS {
+        if let Some((name, value)) = from_environment(setting, sources)? {
+            let origin = Origin::Environment(name.to_owned());
+            held.insert(
+                setting.path.to_owned(),
+                Held { value, origin, secret: setting.is_secret() },
+            );
+        }
+    }
+    for (path, text) in sources.flags {
+        let setting = SETTINGS
+            .iter()
+            .find(|setting| setting.path == *path)
+            .ok_or_else(|| Error::invalid(format!("{path} is not a setting")).field(*path))?;
+        let value = setting.kind.read(text).map_err(|e| e.field(*path))?;
+        held.insert(
+            (*path).to_owned(),
+            Held { value, origin: Origin::Flag, secret: setting.is_secret() },
+        );
+    }
+    Ok((Config { held, file }, warnings))
+}
+
+pub(super) fn defaults() -> BTreeMap<String, Held> {
+    let value = |setting: &Setting| serde_json::from_str::<Value>(setting.default).ok();
+    let held = |setting: &Setting, value| {
+        let held = Held { value, origin: Origin::Default, secret: setting.is_secret() };
+        (setting.path.to_owned(), held)
+    };
+    SETTINGS.iter().filter_map(|setting| Some(held(setting, value(setting)?))).collect()
+}
+
+fn from_environment(
+    setting: &Setting,
+    sources: &Sources<'_>,
+) -> Result<Option<(&'static str, Value)>> {
+    for name in setting.variables {
+        let Some(text) = (sources.variable)(name).filter(|text| !text.is_empty()) else { continue };
+        let shown = if setting.is_secret() { "its value".to_owned() } else { format!("{text:?}") };
+        let unfit = || {
+            Error::invalid(format!("{name} is {shown}, which is not {}", setting.legal()))
+                .field(*name)
+                .hint(format!("{name} is for {}", setting.about))
+        };
+        let text = text.to_str().ok_or_else(unfit)?;
+        return setting.kind.read(text).map(|value| Some((*name, value))).map_err(|_| unfit());
+    }
+    Ok(None)
+}

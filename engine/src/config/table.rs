@@ -1,0 +1,377 @@
+//! Which settings there are: path, what it may be, default, environment variables, one line about it.
+//!
+//! In a path `[]` stands for a place in a list, `*` for any name, and `**` at the end for everything below.
+
+use super::kind::Kind;
+
+/// A setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its path.
+    pub path: &'static str,
+    pub(super) kind: Kind,
+    /// The default, as JSON; empty for none.
+    pub default: &'static str,
+    /// The environment variables that set it, the first that is set and not empty counts.
+    pub variables: &'static [&'static str],
+    /// What it does.
+    pub about: &'static str,
+}
+
+impl Setting {
+    /// What it may be, in words.
+    #[must_use]
+    pub fn legal(&self) -> String {
+        self.kind.legal()
+    }
+
+    /// Whether it is never shown.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        self.kind == Kind::Secret
+    }
+}
+
+const fn setting(
+    path: &'static str,
+    kind: Kind,
+    default: &'static str,
+    variables: &'static [&'static str],
+    about: &'static str,
+) -> Setting {
+    Setting { path, kind, default, variables, about }
+}
+
+const MODES: Kind = Kind::Word(&["none", "idle", "daily"]);
+const HOUR: Kind = Kind::Whole(0, 23);
+const MINUTES: Kind = Kind::Whole(0, 100 * 365 * 24 * 60);
+const SECONDS: Kind = Kind::Whole(0, 365 * 24 * 60 * 60);
+const COUNT: Kind = Kind::Whole(0, 1_000_000);
+
+/// All settings.
+pub const SETTINGS: &[Setting] = &[
+    setting(
+        "store",
+        Kind::Path,
+        "",
+        &["ANNALS_HOME", "MESSAGE_SESSIONS_DIR", "HERMES_SESSIONS_DIR"],
+        "the store's folder",
+    ),
+    setting(
+        "owners",
+        Kind::Texts,
+        "[]",
+        &[],
+        "who may use /send, /new and /reset, as <channel>:<sender>",
+    ),
+    setting(
+        "session.enabled",
+        Kind::Switch,
+        "true",
+        &["MESSAGE_SESSIONS", "HERMES_SESSIONS"],
+        "channel sessions on",
+    ),
+    setting(
+        "session.scope",
+        Kind::Word(&["per-sender", "global"]),
+        "\"per-sender\"",
+        &[],
+        "whether `main` stands for the bucket that all share",
+    ),
+    setting(
+        "session.maxTurns",
+        Kind::Whole(1, 1_000_000),
+        "40",
+        &["MESSAGE_SESSION_MAX_TURNS", "HERMES_SESSION_MAX_TURNS"],
+        "turns that a context holds",
+    ),
+    setting(
+        "session.channel",
+        Kind::Channel,
+        "\"cli\"",
+        &["MESSAGE_SESSION_CHANNEL", "HERMES_SESSION_CHANNEL"],
+        "the channel of the command line's chat",
+    ),
+    setting(
+        "session.chatId",
+        Kind::Text,
+        "\"default\"",
+        &["MESSAGE_SESSION_CHAT_ID", "HERMES_SESSION_CHAT_ID"],
+        "the command line's chat",
+    ),
+    setting(
+        "session.idleMinutes",
+        MINUTES,
+        "",
+        &[],
+        "idle reset, where session.reset says nothing; 0 for never",
+    ),
+    setting(
+        "session.channelIdleMinutes",
+        MINUTES,
+        "",
+        &["MESSAGE_SESSION_IDLE_MINUTES", "HERMES_SESSION_IDLE_MINUTES"],
+        "idle reset of the sessions <channel>:<chat>; 0 for never",
+    ),
+    setting("session.reset.mode", MODES, "", &[], "when sessions are reset by themselves"),
+    setting("session.reset.atHour", HOUR, "", &[], "the hour of the local day of a daily reset"),
+    setting(
+        "session.reset.idleMinutes",
+        MINUTES,
+        "",
+        &[],
+        "minutes without a human turn; 0 for never",
+    ),
+    setting(
+        "session.reset.timeZone",
+        Kind::Zone,
+        "",
+        &[],
+        "the zone in which the hour is read; the host's when absent",
+    ),
+    setting("session.reset.maxDeferMinutes", MINUTES, "60", &[], "so long a reset waits for a run"),
+    setting(
+        "session.resetByType.*.mode",
+        MODES,
+        "",
+        &[],
+        "the same for direct chats, groups or threads",
+    ),
+    setting("session.resetByType.*.atHour", HOUR, "", &[], ""),
+    setting("session.resetByType.*.idleMinutes", MINUTES, "", &[], ""),
+    setting("session.resetByType.*.timeZone", Kind::Zone, "", &[], ""),
+    setting("session.resetByChannel.*.mode", MODES, "", &[], "the same for a channel, outright"),
+    setting("session.resetByChannel.*.atHour", HOUR, "", &[], ""),
+    setting("session.resetByChannel.*.idleMinutes", MINUTES, "", &[], ""),
+    setting("session.resetByChannel.*.timeZone", Kind::Zone, "", &[], ""),
+    setting("session.sendPolicy", Kind::SendPolicy, "", &[], "what may go out of which sessions"),
+    setting(
+        "session.maintenance.mode",
+        Kind::Word(&["warn", "enforce"]),
+        "\"warn\"",
+        &[],
+        "whether sessions over the limits are archived, or only told of",
+    ),
+    setting(
+        "session.maintenance.maxEntries",
+        Kind::Whole(1, 100_000_000),
+        "",
+        &[],
+        "the most sessions in the lists; no limit when absent",
+    ),
+    setting(
+        "session.maintenance.pruneAfterDays",
+        Kind::Whole(1, 36_500),
+        "",
+        &[],
+        "sessions untouched for longer leave the lists; never when absent",
+    ),
+    setting(
+        "session.agentToAgent.maxPingPongTurns",
+        Kind::Whole(0, 5),
+        "5",
+        &[],
+        "the most rounds that two sessions answer each other",
+    ),
+    setting(
+        "session.agentToAgent.maxHops",
+        Kind::Whole(1, 1_000),
+        "10",
+        &[],
+        "the most sends that cause each other",
+    ),
+    setting(
+        "session.threadBindings.**",
+        Kind::Ignored,
+        "",
+        &[],
+        "accepted; threads are the channel's",
+    ),
+    setting("channels.**", Kind::Ignored, "", &[], "accepted; channels are connected elsewhere"),
+    setting(
+        "tools.sessions.visibility",
+        Kind::Word(&["self", "tree", "agent", "all"]),
+        "\"tree\"",
+        &[],
+        "which sessions a session sees",
+    ),
+    setting(
+        "tools.agentToAgent.enabled",
+        Kind::Switch,
+        "false",
+        &[],
+        "whether agents see and address each other",
+    ),
+    setting(
+        "tools.agentToAgent.allow",
+        Kind::Texts,
+        "[]",
+        &[],
+        "which agents do, both ends; * stands for any text",
+    ),
+    setting(
+        "tools.subagents.tools.allow",
+        Kind::Texts,
+        "",
+        &[],
+        "session tools that spawned children have",
+    ),
+    setting(
+        "tools.subagents.tools.deny",
+        Kind::Texts,
+        "",
+        &[],
+        "session tools that spawned children do not have",
+    ),
+    setting(
+        "agents.defaults.subagents.archiveAfterMinutes",
+        MINUTES,
+        "60",
+        &[],
+        "children leave the lists so long after their end; 0 for never",
+    ),
+    setting(
+        "agents.defaults.subagents.runTimeoutSeconds",
+        SECONDS,
+        "",
+        &[],
+        "time limit of a child's run; 0 for none",
+    ),
+    setting(
+        "agents.defaults.subagents.maxSpawnDepth",
+        Kind::Whole(0, 100),
+        "1",
+        &[],
+        "how deep children may spawn",
+    ),
+    setting(
+        "agents.defaults.subagents.maxChildrenPerAgent",
+        COUNT,
+        "5",
+        &[],
+        "the most children of one session at a time",
+    ),
+    setting(
+        "agents.defaults.subagents.announce",
+        Kind::Word(&["step", "result"]),
+        "",
+        &[],
+        "whether a child words its announce itself",
+    ),
+    setting(
+        "agents.defaults.sandbox.sessionToolsVisibility",
+        Kind::Word(&["spawned", "all"]),
+        "\"spawned\"",
+        &[],
+        "whether a sandboxed session sees only what it spawned",
+    ),
+    setting("agents.list[].id", Kind::AgentId, "", &[], "the agent's name"),
+    setting("agents.list[].name", Kind::Text, "", &[], "the name that people see"),
+    setting(
+        "agents.list[].default",
+        Kind::Switch,
+        "",
+        &[],
+        "whether sessions that name no agent are its",
+    ),
+    setting("agents.list[].model", Kind::Text, "", &[], "its model"),
+    setting(
+        "agents.list[].contextTokens",
+        Kind::Whole(1, 1_000_000_000),
+        "",
+        &[],
+        "the size of its model's context",
+    ),
+    setting(
+        "agents.list[].sandbox.mode",
+        Kind::Word(&["off", "non-main", "all"]),
+        "",
+        &[],
+        "whether the command confines the agent",
+    ),
+    setting(
+        "agents.list[].subagents.allowAgents",
+        Kind::Texts,
+        "",
+        &[],
+        "under which agents it may spawn; * for any",
+    ),
+    setting(
+        "subagents.enabled",
+        Kind::Switch,
+        "true",
+        &["SUBAGENT_ENABLED", "HERMES_SUBAGENT"],
+        "spawning on",
+    ),
+    setting(
+        "subagents.max",
+        COUNT,
+        "3",
+        &["SUBAGENT_MAX", "HERMES_SUBAGENT_MAX"],
+        "the most children at a time, waiting ones counted",
+    ),
+    setting(
+        "subagents.timeoutSeconds",
+        SECONDS,
+        "600",
+        &["SUBAGENT_TIMEOUT", "HERMES_SUBAGENT_TIMEOUT"],
+        "time limit of `subagent spawn`; 0 for none",
+    ),
+    setting(
+        "subagents.maxChars",
+        Kind::Whole(1, 10_000_000),
+        "4000",
+        &["SUBAGENT_MAX_CHARS", "HERMES_SUBAGENT_MAX_CHARS"],
+        "the longest task, in characters",
+    ),
+    setting(
+        "subagents.security",
+        Kind::Switch,
+        "true",
+        &["SUBAGENT_SECURITY", "HERMES_SUBAGENT_SECURITY"],
+        "the gate on tasks",
+    ),
+    setting(
+        "subagents.sync",
+        Kind::Switch,
+        "false",
+        &["SUBAGENT_SYNC", "HERMES_SUBAGENT_SYNC"],
+        "run children in the foreground",
+    ),
+    setting(
+        "subagents.dir",
+        Kind::Path,
+        "",
+        &["SUBAGENT_DIR", "HERMES_SUBAGENT_DIR"],
+        "where older records are imported from",
+    ),
+    setting(
+        "security.enabled",
+        Kind::Switch,
+        "true",
+        &["SECURITY"],
+        "the gates but those on size and encoding",
+    ),
+    setting(
+        "security.llm",
+        Kind::Switch,
+        "true",
+        &["SECURITY_LLM"],
+        "the gates on injection and exfiltration",
+    ),
+    setting(
+        "security.actions",
+        Kind::Switch,
+        "true",
+        &["SECURITY_ACTIONS"],
+        "the gates on shell commands",
+    ),
+    setting("webhook.enabled", Kind::Switch, "false", &["WEBHOOK_ENABLED"], "the webhook"),
+    setting(
+        "webhook.token",
+        Kind::Secret,
+        "",
+        &["WEBHOOK_TOKEN"],
+        "what callers of the webhook must know",
+    ),
+];

@@ -1,0 +1,233 @@
+//! Configurations as people write them.
+
+use std::path::Path;
+
+use super::*;
+use crate::session::event::{ChatType, ResetMode};
+use crate::session::policy::{DecidedBy, Outbound, SendAction};
+use crate::session::reset::{SessionType, Zone};
+
+fn read(text: &str, variables: &[(&str, &str)]) -> crate::error::Result<(Config, Vec<Warning>)> {
+    let variable = |name: &str| {
+        variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())
+    };
+    load(&Sources {
+        flags: &[],
+        variable: &variable,
+        file: Some((Path::new("/c/annals.json5"), text)),
+    })
+}
+
+fn config(text: &str, variables: &[(&str, &str)]) -> Config {
+    let (config, warnings) = read(text, variables).unwrap();
+    assert_eq!(warnings, []);
+    config
+}
+
+fn check_error(text: &str, variables: &[(&str, &str)], words: &[&str]) {
+    let error = read(text, variables).unwrap_err();
+    let shown = format!("{error} / {}", error.hint_text().unwrap_or_default());
+    for word in words {
+        assert!(shown.contains(word), "{word:?} is not in {shown}");
+    }
+}
+
+/// Goal: what stands in the documents that people copy from works as it is. Method: their two snippets, verbatim.
+#[test]
+fn known_snippets() {
+    let policy = config(
+        r#"{
+  "session": {
+    "sendPolicy": {
+      "rules": [
+        {
+          "match": { "channel": "discord", "chatType": "group" },
+          "action": "deny"
+        }
+      ],
+      "default": "allow"
+    }
+  }
+}"#,
+        &[],
+    )
+    .send_policy();
+    let verdict = policy.decide(Outbound {
+        key: "agent:main:discord:group:1",
+        channel: "discord",
+        chat_type: Some(ChatType::Group),
+        own: None,
+    });
+    assert_eq!((verdict.action, verdict.by), (SendAction::Deny, DecidedBy::Rule(0)));
+    let visible = config(
+        r#"{
+  tools: {
+    sessions: {
+      // "self" | "tree" | "agent" | "all"
+      // default: "tree"
+      visibility: "tree",
+    },
+  },
+  agents: {
+    defaults: {
+      sandbox: {
+        // default: "spawned"
+        sessionToolsVisibility: "spawned", // or "all"
+      },
+    },
+  },
+}"#,
+        &[],
+    );
+    assert_eq!(visible.text("tools.sessions.visibility"), Some("tree"));
+    assert_eq!(visible.text("agents.defaults.sandbox.sessionToolsVisibility"), Some("spawned"));
+}
+
+/// Goal: the environment beats the file, a plain name its alias, and each value knows where it came from. Method: one
+/// setting said in three places.
+#[test]
+fn origins() {
+    let text = "{session: {maxTurns: 7, scope: 'global'}}";
+    let origin = |config: &Config, path: &str| {
+        let held = config.get(path).unwrap();
+        format!("{} from {}", held.value, held.origin)
+    };
+    let of_file = config(text, &[]);
+    assert_eq!(origin(&of_file, "session.maxTurns"), "7 from file");
+    assert_eq!(origin(&of_file, "session.scope"), "\"global\" from file");
+    assert_eq!(origin(&of_file, "session.chatId"), "\"default\" from default");
+    let alias =
+        config(text, &[("HERMES_SESSION_MAX_TURNS", "8"), ("MESSAGE_SESSION_MAX_TURNS", "")]);
+    assert_eq!(origin(&alias, "session.maxTurns"), "8 from environment HERMES_SESSION_MAX_TURNS");
+    let both = [("HERMES_SESSION_MAX_TURNS", "8"), ("MESSAGE_SESSION_MAX_TURNS", "9")];
+    let plain = config(text, &both);
+    assert_eq!(origin(&plain, "session.maxTurns"), "9 from environment MESSAGE_SESSION_MAX_TURNS");
+    let flags = [("session.maxTurns", "10".to_owned())];
+    let sources = Sources { flags: &flags, variable: &|_| None, file: None };
+    let (flagged, _) = load(&sources).unwrap();
+    assert_eq!(origin(&flagged, "session.maxTurns"), "10 from flag");
+    assert_eq!(of_file.file().unwrap().sha256.len(), 64);
+}
+
+/// Goal: a bad value says which variable or path, and what is legal. Method: one of each kind.
+#[test]
+fn bad_values() {
+    check_error("{}", &[("MESSAGE_SESSIONS", "perhaps")], &["MESSAGE_SESSIONS", "1 or 0"]);
+    check_error(
+        "{}",
+        &[("MESSAGE_SESSION_MAX_TURNS", "0")],
+        &["MESSAGE_SESSION_MAX_TURNS", "from 1"],
+    );
+    check_error(
+        "{}",
+        &[("MESSAGE_SESSION_CHANNEL", "run")],
+        &["MESSAGE_SESSION_CHANNEL", "reserved"],
+    );
+    check_error("{session: {reset: {atHour: 24}}}", &[], &["session.reset.atHour", "from 0 to 23"]);
+    check_error(
+        "{session: {reset: {timeZone: 'Mars'}}}",
+        &[],
+        &["session.reset.timeZone", "Europe"],
+    );
+    check_error("{session: {reset: 'daily'}}", &[], &["session.reset", "atHour, idleMinutes"]);
+    check_error(
+        "{session: {sendPolicy: {rules: [{action: 'ask'}]}}}",
+        &[],
+        &["sendPolicy", "ask", "deny"],
+    );
+    check_error("{agents: {list: [{id: 'a b'}]}}", &[], &["agents.list[0].id", "agent id"]);
+    check_error(
+        "{tools: {sessions: {visibility: 'some'}}}",
+        &[],
+        &["visibility", "self, tree, agent, all"],
+    );
+    check_error("{\n  session: }", &[], &["/c/annals.json5", "line 2"]);
+    check_error("[]", &[], &["not an object"]);
+}
+
+/// Goal: a secret is told in no error. Method: a value that is no text.
+#[test]
+fn secrets_stay_secret() {
+    let config = config("{webhook: {token: 'hush'}}", &[]);
+    assert!(config.get("webhook.token").unwrap().secret);
+    assert!(!config.get("webhook.enabled").unwrap().secret);
+}
+
+/// Goal: what is no setting is told with the nearest that is one, and does not stop anything; what others keep in the
+/// same file is accepted. Method: slips of the pen on three levels.
+#[test]
+fn unknown_settings_warn() {
+    let text =
+        "{sesion: {}, session: {maxTurn: 3, reset: {atHours: 4}, threadBindings: {a: {b: 1}}},
+        channels: {discord: {threadBindings: {on: true}}}, plugins: {x: 1}}";
+    let (_, warnings) = read(text, &[]).unwrap();
+    let shown: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "plugins is not a setting",
+            "sesion is not a setting; did you mean session?",
+            "session.maxTurn is not a setting; did you mean maxTurns?",
+            "session.reset.atHours is not a setting; did you mean atHour?",
+        ]
+    );
+}
+
+fn rule(config: &Config, sort: SessionType, channel: &str, chat: bool) -> String {
+    let rule = config.reset_rules(Zone::utc()).of(sort, Some(channel), chat);
+    format!("{} {} {} {}", rule.mode, rule.at_hour, rule.idle_minutes, rule.zone.name())
+}
+
+/// Goal: rules on resets come out of the file as they were meant. Method: every level, an older name, and the variable
+/// for the sessions of channels.
+#[test]
+fn resets() {
+    let none = config("{}", &[]);
+    assert_eq!(
+        none.reset_rules(Zone::utc()).of(SessionType::Direct, None, true).mode,
+        ResetMode::None
+    );
+    let full = config(
+        "{session: {reset: {mode: 'daily', atHour: 4, timeZone: 'Asia/Shanghai', maxDeferMinutes: 5},
+          resetByType: {dm: {mode: 'idle', idleMinutes: 1}, direct: {mode: 'idle', idleMinutes: 2}, thread: {idleMinutes: 180}},
+          resetByChannel: {Discord: {idleMinutes: 9}, telegram: {mode: 'none'}}}}",
+        &[],
+    );
+    assert_eq!(rule(&full, SessionType::Group, "x", false), "daily 4 0 Asia/Shanghai");
+    assert_eq!(rule(&full, SessionType::Direct, "x", false), "idle 4 2 Asia/Shanghai");
+    assert_eq!(rule(&full, SessionType::Thread, "x", false), "idle 4 180 Asia/Shanghai");
+    assert_eq!(rule(&full, SessionType::Group, "discord", false), "idle 4 9 Asia/Shanghai");
+    assert_eq!(rule(&full, SessionType::Direct, "telegram", true), "none 4 0 Asia/Shanghai");
+    assert_eq!(full.reset_rules(Zone::utc()).defer_max.as_secs(), 300);
+    let legacy = config("{session: {idleMinutes: 240}}", &[]);
+    assert_eq!(rule(&legacy, SessionType::Direct, "x", false), "idle 4 240 UTC");
+    let chats = config("{}", &[("MESSAGE_SESSION_IDLE_MINUTES", "30")]);
+    assert_eq!(rule(&chats, SessionType::Direct, "x", true), "idle 4 30 UTC");
+    assert_eq!(rule(&chats, SessionType::Direct, "x", false), "none 4 0 UTC");
+}
+
+/// Goal: the agent of sessions without one. Method: none, several, one that is marked.
+#[test]
+fn the_default_agent() {
+    let agent = |text| config(text, &[]).default_agent().unwrap().to_string();
+    assert_eq!(agent("{}"), "main");
+    assert_eq!(agent("{agents: {list: [{id: 'ops'}, {id: 'dev'}]}}"), "ops");
+    assert_eq!(agent("{agents: {list: [{id: 'ops'}, {id: 'dev', default: true}]}}"), "dev");
+}
+
+/// Goal: the table is sound: every default is legal, no variable and no path stands twice. Method: all rows.
+#[test]
+fn the_table_is_sound() {
+    let mut seen = std::collections::BTreeSet::new();
+    for setting in table::SETTINGS {
+        assert!(seen.insert(setting.path), "{} stands twice", setting.path);
+        for name in setting.variables {
+            assert!(seen.insert(name), "{name} stands twice");
+        }
+        if !setting.default.is_empty() {
+            let value = serde_json::from_str(setting.default).unwrap();
+            assert_eq!(setting.kind.check(&value).unwrap(), value, "{}", setting.path);
+        }
+    }
+    assert_eq!(Config::defaults().number("session.maxTurns"), Some(40));
+}

@@ -1,0 +1,135 @@
+//! A file's tree of values against the table of settings.
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+use super::Warning;
+use super::kind::Kind;
+use super::table::{SETTINGS, Setting};
+
+/// A setting's value, and the concrete path at which it stood.
+pub(super) type Leaf = (String, &'static Setting, Value);
+
+/// The settings of a file, checked, and what in it is none.
+pub(super) fn leaves(text: &str) -> Result<(Vec<Leaf>, Vec<Warning>)> {
+    let root: Value = json5::from_str(text).map_err(|e| unreadable(&e))?;
+    if !root.is_object() {
+        return Err(Error::invalid("the configuration is not an object")
+            .hint("it looks like { session: { reset: { mode: \"daily\", atHour: 4 } } }"));
+    }
+    let mut found = Walk { leaves: Vec::new(), warnings: Vec::new() };
+    found.below("", &SETTINGS.iter().map(|s| (s, s.path)).collect::<Vec<_>>(), &root)?;
+    Ok((found.leaves, found.warnings))
+}
+
+fn unreadable(error: &json5::Error) -> Error {
+    let place = error
+        .position()
+        .map(|at| format!("line {}, column {}: ", at.line + 1, at.column + 1))
+        .unwrap_or_default();
+    Error::invalid(format!("the configuration is not JSON5: {place}{error}"))
+}
+
+struct Walk {
+    leaves: Vec<Leaf>,
+    warnings: Vec<Warning>,
+}
+
+/// Settings that may still fit, each with what is left of its path.
+type Candidates = [(&'static Setting, &'static str)];
+
+impl Walk {
+    fn below(&mut self, path: &str, candidates: &Candidates, value: &Value) -> Result<()> {
+        let here = candidates.iter().find(|(_, rest)| rest.is_empty());
+        if let Some((setting, _)) = here {
+            return self.leaf(path, setting, value);
+        }
+        if candidates.iter().any(|(_, rest)| *rest == "**") {
+            return Ok(());
+        }
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    self.member(path, candidates, name, value)?;
+                }
+                Ok(())
+            }
+            Value::Array(items) if candidates.iter().any(|(_, rest)| rest.starts_with("[]")) => {
+                let inner = narrowed(candidates, "[]");
+                items.iter().enumerate().try_for_each(|(index, item)| {
+                    self.below(&format!("{path}[{index}]"), &inner, item)
+                })
+            }
+            _ => Err(Error::invalid(format!("{path} holds settings, not a value"))
+                .field(path)
+                .hint(format!("below it are {}", names(candidates).join(", ")))),
+        }
+    }
+
+    fn member(
+        &mut self,
+        path: &str,
+        candidates: &Candidates,
+        name: &str,
+        value: &Value,
+    ) -> Result<()> {
+        let inner = narrowed(candidates, name);
+        let full = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        if !inner.is_empty() {
+            return self.below(&full, &inner, value);
+        }
+        let nearest = names(candidates)
+            .into_iter()
+            .map(|known| (strsim::damerau_levenshtein(known, name), known))
+            .min()
+            .filter(|(distance, known)| *distance <= known.len().div_ceil(3))
+            .map(|(_, known)| known.to_owned());
+        self.warnings.push(Warning { path: full, nearest });
+        Ok(())
+    }
+
+    fn leaf(&mut self, path: &str, setting: &'static Setting, value: &Value) -> Result<()> {
+        if value.is_null() || setting.kind == Kind::Ignored {
+            return Ok(());
+        }
+        let value = setting.kind.check(value).map_err(|e| {
+            let hint = e
+                .hint_text()
+                .map_or_else(|| format!("{path} is {}", setting.legal()), str::to_owned);
+            Error::invalid(e.message()).field(path).hint(hint)
+        })?;
+        self.leaves.push((path.to_owned(), setting, value));
+        Ok(())
+    }
+}
+
+/// The candidates that go on with a name. A name that is said outright goes before `*`.
+fn narrowed(candidates: &Candidates, name: &str) -> Vec<(&'static Setting, &'static str)> {
+    let step = |rest: &'static str, word: &str| -> Option<&'static str> {
+        let rest = rest.strip_prefix(word)?;
+        match rest.as_bytes().first() {
+            None => Some(rest),
+            Some(b'.') => rest.get(1..),
+            Some(b'[') => Some(rest),
+            Some(_) => None,
+        }
+    };
+    let by = |word: &str| -> Vec<_> {
+        candidates.iter().filter_map(|(s, rest)| step(rest, word).map(|rest| (*s, rest))).collect()
+    };
+    let outright = by(name);
+    if outright.is_empty() && name != "[]" { by("*") } else { outright }
+}
+
+/// The names that may come next.
+fn names(candidates: &Candidates) -> Vec<&'static str> {
+    let mut names: Vec<_> = candidates
+        .iter()
+        .map(|(_, rest)| rest.split(['.', '[']).next().unwrap_or_default())
+        .filter(|name| !name.is_empty() && !name.starts_with('*'))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}

@@ -1,0 +1,127 @@
+//! Settings in the types that the domain works with.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::session::event::ResetMode;
+use crate::session::key::AgentId;
+use crate::session::policy::SendPolicy;
+use crate::session::reset::{Override, Rules, SessionType, Zone};
+
+use super::Config;
+
+impl Config {
+    /// Whether a switch is on; `false` for one that has no value.
+    #[must_use]
+    pub fn is_on(&self, path: &str) -> bool {
+        self.get(path).is_some_and(|held| held.value == Value::Bool(true))
+    }
+
+    /// A number.
+    #[must_use]
+    pub fn number(&self, path: &str) -> Option<u64> {
+        self.get(path)?.value.as_u64()
+    }
+
+    /// A text.
+    #[must_use]
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.get(path)?.value.as_str()
+    }
+
+    /// A list of texts; empty for one that has no value.
+    #[must_use]
+    pub fn texts(&self, path: &str) -> Vec<&str> {
+        let items = self.get(path).and_then(|held| held.value.as_array());
+        items.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// The rules on resets. The host's zone counts where none is said.
+    #[must_use]
+    pub fn reset_rules(&self, host_zone: Zone) -> Rules {
+        let mut general = self.reset_at("session.reset");
+        general.idle_minutes = general.idle_minutes.or_else(|| self.number("session.idleMinutes"));
+        let mut by_type = BTreeMap::new();
+        // `dm` is an older name: what is said under `direct` goes before it.
+        for (name, sort) in [
+            ("dm", SessionType::Direct),
+            ("direct", SessionType::Direct),
+            ("group", SessionType::Group),
+            ("thread", SessionType::Thread),
+        ] {
+            let said = self.reset_at(&format!("session.resetByType.{name}"));
+            if said != Override::default() {
+                by_type.insert(sort, said);
+            }
+        }
+        let channels = self.names_below("session.resetByChannel.");
+        let by_channel = channels.map(|channel| {
+            let said = self.reset_at(&format!("session.resetByChannel.{channel}"));
+            (channel.to_ascii_lowercase(), said)
+        });
+        Rules {
+            general,
+            by_type,
+            by_channel: by_channel.collect(),
+            channel_chats_idle_minutes: self.number("session.channelIdleMinutes"),
+            defer_max: self
+                .number("session.reset.maxDeferMinutes")
+                .map_or(Rules::DEFER_MAX, |minutes| {
+                    Duration::from_secs(minutes.saturating_mul(60))
+                }),
+            host_zone,
+        }
+    }
+
+    /// The send policy.
+    #[must_use]
+    pub fn send_policy(&self) -> SendPolicy {
+        self.get("session.sendPolicy")
+            .and_then(|held| serde_json::from_value(held.value.clone()).ok())
+            .unwrap_or_default()
+    }
+
+    /// The agent that sessions belong to which name none: the one marked as default, else the first, else `main`.
+    #[must_use]
+    pub fn default_agent(&self) -> Option<AgentId> {
+        let marked = self
+            .agents()
+            .find(|(place, _)| self.is_on(&format!("{place}.default")))
+            .or_else(|| self.agents().next());
+        AgentId::parse(marked.map_or("main", |(_, id)| id)).ok()
+    }
+
+    /// The agents' places in the list, such as `agents.list[0]`, and their ids.
+    fn agents(&self) -> impl Iterator<Item = (String, &str)> {
+        (0..).map_while(|index| {
+            let place = format!("agents.list[{index}]");
+            let id = self.held.get(&format!("{place}.id"))?.value.as_str()?;
+            Some((place, id))
+        })
+    }
+
+    fn reset_at(&self, path: &str) -> Override {
+        Override {
+            mode: self.text(&format!("{path}.mode")).and_then(ResetMode::from_word),
+            at_hour: self
+                .number(&format!("{path}.atHour"))
+                .and_then(|hour| u8::try_from(hour).ok()),
+            idle_minutes: self.number(&format!("{path}.idleMinutes")),
+            zone: self.text(&format!("{path}.timeZone")).and_then(|name| Zone::named(name).ok()),
+        }
+    }
+
+    /// The names that stand behind a prefix.
+    fn names_below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
+        let below = self.held.range(prefix.to_owned()..);
+        let names = below.map_while(move |(path, _)| path.strip_prefix(prefix));
+        let mut last = None;
+        names.filter_map(|rest| rest.rsplit_once('.').map(|(name, _)| name)).filter(move |name| {
+            let new = last != Some(*name);
+            last = Some(*name);
+            new
+        })
+    }
+}
