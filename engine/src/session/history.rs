@@ -108,6 +108,19 @@ pub struct Message {
     message_id: Option<String>,
     #[serde(skip)]
     version: Version,
+    #[serde(skip)]
+    pub(in crate::session) tools: ToolLinks,
+}
+
+/// How a message hangs together with those of tools.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::session) struct ToolLinks {
+    /// The calls that it opens.
+    pub(in crate::session) calls: Vec<String>,
+    /// The call that it answers.
+    pub(in crate::session) answers: Option<String>,
+    /// The tool that it answers for.
+    pub(in crate::session) name: Option<String>,
 }
 
 /// A page of the history of a session that [`Sessions::find`] found, as of what `sessions` has seen.
@@ -143,7 +156,7 @@ pub fn history(
 }
 
 /// The turns that are meant: those of a part, in a range of versions.
-struct Scope {
+pub(in crate::session) struct Scope {
     stream: StreamName,
     part: Option<String>,
     tool_results: ToolResults,
@@ -153,7 +166,11 @@ struct Scope {
 }
 
 impl Scope {
-    fn of(entry: &Entry, found: &Found, query: &HistoryQuery) -> Result<Self> {
+    pub(in crate::session) fn of(
+        entry: &Entry,
+        found: &Found,
+        query: &HistoryQuery,
+    ) -> Result<Self> {
         let parts: Vec<_> = match (query.span, &found.part) {
             (Span::Whole, _) => entry.parts.iter().collect(),
             (Span::Part, None) => entry.current().into_iter().collect(),
@@ -186,15 +203,16 @@ impl Scope {
 }
 
 /// Reads a stream from its end towards its beginning.
-struct Backwards<'a> {
-    store: &'a dyn EventStore,
-    scope: Scope,
-    damaged: bool,
+pub(in crate::session) struct Backwards<'a> {
+    pub(in crate::session) store: &'a dyn EventStore,
+    pub(in crate::session) scope: Scope,
+    /// Whether events of the session were found missing.
+    pub(in crate::session) damaged: bool,
 }
 
 impl Backwards<'_> {
     /// The last messages of the scope, at least `wanted` when there are so many. All but the first are whole.
-    fn last(&mut self, wanted: usize) -> Result<Vec<Message>> {
+    pub(in crate::session) fn last(&mut self, wanted: usize) -> Result<Vec<Message>> {
         let mut messages: Vec<Message> = Vec::new();
         let mut end = self.scope.last;
         let mut step = u64::try_from(wanted).unwrap_or(u64::MAX).max(16);
@@ -276,6 +294,7 @@ impl Message {
             lost_bytes: None,
             message_id: turn.message_id,
             version: record.version,
+            tools: ToolLinks { calls: turn.calls, answers: turn.call_id, name: turn.tool_name },
         }
     }
 
@@ -293,6 +312,7 @@ impl Message {
             (first, second) => first.or(second),
         };
         self.model = self.model.take().or(piece.model);
+        self.tools.calls.extend(piece.tools.calls);
         self.lost_bytes = match (self.lost_bytes, piece.lost_bytes) {
             (Some(first), Some(second)) => Some(first.saturating_add(second)),
             (first, second) => first.or(second),
@@ -300,7 +320,7 @@ impl Message {
     }
 }
 
-fn missing(name: &str) -> Error {
+pub(in crate::session) fn missing(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no session {name:?}")).field("sessionKey")
 }
 

@@ -2,6 +2,7 @@
 //! configuration; what it needs of these is handed in.
 
 pub mod audit;
+pub mod context;
 pub mod event;
 pub mod history;
 

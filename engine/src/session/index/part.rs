@@ -71,6 +71,11 @@ impl Recent {
 }
 
 impl Part {
+    /// Turns of users and of the assistant; pieces of one message are one.
+    pub(in crate::session) const fn turns(&self) -> u64 {
+        self.turns
+    }
+
     /// Takes turns; `told` learns which runs have told how many tokens.
     pub(super) fn take(&mut self, turns: &PartTurns, told: &mut dyn FnMut(IdHash, u64)) {
         let (first, last) = turns.span;
