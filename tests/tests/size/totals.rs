@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use annals_engine::Engine;
+use annals_engine::clock::Timestamp;
 use annals_engine::engine::Options;
-use annals_engine::session::index::ListQuery;
+use annals_engine::session::index::{Lens, ListQuery, TimeRules};
 use annals_engine::store::{Append, Durability};
 use serde_json::Value;
 
@@ -27,7 +28,9 @@ fn options() -> Options {
 /// The totals that the rows show, and the position up to which they are true.
 fn shown(engine: &Engine) -> (Totals, u64) {
     let sessions = engine.sessions().unwrap();
-    let list = sessions.state().list(&ListQuery::default());
+    let rules = TimeRules::none();
+    let lens = Lens { rules: &rules, now: Timestamp::MAX };
+    let list = sessions.state().list(&ListQuery::default(), &lens);
     let totals =
         list.rows.iter().map(|row| (row.key.to_string(), (row.turns, row.total_tokens))).collect();
     (totals, sessions.as_of().0)

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::id::{StreamName, Version};
-use crate::session::event::{Announce, Members, Origin, RunStatus, SessionKind, SessionOpened};
+use crate::session::event::{
+    Announce, Cleanup, Members, Origin, RunStatus, SessionKind, SessionOpened, SpawnMode,
+};
 
 use super::part::{IdHash, Part};
 use super::row::{Row, Status};
@@ -30,6 +32,26 @@ pub(in crate::session) struct Entry {
     /// Whether the event that opens it was seen, and the channel that it named.
     pub(super) opened: bool,
     pub(super) opened_channel: Option<String>,
+    /// When its current part became current.
+    pub(super) entered_at: Timestamp,
+    pub(super) in_thread: bool,
+    /// What becomes of it after its end, if it was spawned here.
+    pub(super) fate: Option<Fate>,
+    /// Runs of its own whose announces are not settled.
+    pub(super) own_announces: BTreeSet<String>,
+    /// When its last run ended, or its last announce was settled.
+    pub(super) ended_at: Option<Timestamp>,
+}
+
+/// What becomes of a spawned child after its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Fate {
+    /// It leaves the lists when its time is over.
+    Expires,
+    /// It leaves them at once.
+    LeavesAtOnce,
+    /// It stays open.
+    Stays,
 }
 
 /// How far a run is that has not ended.
@@ -53,6 +75,11 @@ impl Entry {
             announces: BTreeSet::new(),
             opened: false,
             opened_channel: None,
+            entered_at: at,
+            in_thread: false,
+            fate: None,
+            own_announces: BTreeSet::new(),
+            ended_at: None,
         }
     }
 
@@ -70,6 +97,8 @@ impl Entry {
             part.source_path = event.source_path;
         }
         self.archived = false;
+        self.entered_at = at;
+        self.in_thread |= event.thread_id.is_some_and(|id| !id.is_empty());
         self.touched(at);
         let row = &mut self.row;
         row.label = row.label.take().or(event.label);
@@ -117,7 +146,28 @@ impl Entry {
     pub(super) fn entered(&mut self, session_id: &str, at: Timestamp) {
         self.enter(session_id);
         self.archived = false;
+        self.entered_at = at;
         self.touched(at);
+    }
+
+    /// It was spawned here.
+    pub(super) fn spawned(&mut self, mode: Option<SpawnMode>, cleanup: Option<Cleanup>) {
+        self.fate = Some(match (mode, cleanup) {
+            (Some(SpawnMode::Session), _) => Fate::Stays,
+            (_, Some(Cleanup::Delete)) => Fate::LeavesAtOnce,
+            _ => Fate::Expires,
+        });
+    }
+
+    /// Its announce is on the way to its requester.
+    pub(super) fn announces(&mut self, run_id: &str) {
+        self.own_announces.insert(run_id.to_owned());
+    }
+
+    /// Its announce came to an end.
+    pub(super) fn announced(&mut self, run_id: &str, at: Timestamp) {
+        self.own_announces.remove(run_id);
+        self.ended_at = self.ended_at.max(Some(at));
     }
 
     pub(super) fn archived(&mut self) {
@@ -167,6 +217,7 @@ impl Entry {
     pub(super) fn run_finished(&mut self, run_id: &str, status: RunStatus, at: Timestamp) {
         self.runs.remove(run_id);
         self.last_run = Some(status);
+        self.ended_at = self.ended_at.max(Some(at));
         self.touched(at);
     }
 

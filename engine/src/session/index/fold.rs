@@ -96,12 +96,14 @@ impl Sessions {
             Event::SessionPatched(e) => self.row_of(&stream, versions, |row| row.patched(&e.set)),
             Event::SessionArchived(_) => self.row_of(&stream, versions, Entry::archived),
             Event::AnnounceRequested(e) => {
+                self.child(&e.child_key, |child| child.announces(&e.run_id));
                 self.row_of(&stream, versions, |entry| entry.announce_requested(&e))
             }
             Event::AnnounceDelivered(e)
             | Event::AnnounceSuppressed(e)
             | Event::AnnounceFailed(e)
             | Event::AnnounceUnknown(e) => {
+                self.child(&e.child_key, |child| child.announced(&e.run_id, at));
                 self.row_of(&stream, versions, |entry| entry.announce_settled(&e))
             }
             other => {
@@ -146,12 +148,22 @@ impl Sessions {
 
     fn spawned(&mut self, stream: &StreamName, event: &SpawnAccepted) {
         let Some(child) = &event.target_key else { return };
+        if event.at.is_none() {
+            self.child(child, |child| child.spawned(event.mode, event.cleanup));
+        }
         match self.entries.get_mut(child.as_str()) {
             Some(entry) if entry.row.parent_key.is_some() => {}
             Some(entry) => Arc::make_mut(entry).row.parent_key = Some(stream.to_string()),
             None => {
                 self.spawned.insert(child.clone(), stream.clone());
             }
+        }
+    }
+
+    /// Changes a session without an event of its own stream, if there is one.
+    fn child(&mut self, key: &str, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            change(Arc::make_mut(entry));
         }
     }
 

@@ -7,6 +7,7 @@ use crate::clock::Timestamp;
 use crate::session::event::SessionKind;
 use crate::session::key::{Parts, SessionKey};
 
+use super::lens::Lens;
 use super::row::Row;
 use super::{Entry, Sessions};
 
@@ -57,13 +58,13 @@ pub struct List<'a> {
 }
 
 impl Sessions {
-    /// Lists sessions. Reserved keys never show.
+    /// Lists sessions as of a moment: what time has archived by then is archived. Reserved keys never show.
     #[must_use]
-    pub fn list(&self, query: &ListQuery) -> List<'_> {
+    pub fn list(&self, query: &ListQuery, lens: &Lens<'_>) -> List<'_> {
         let mut rows: Vec<&Row> = self
             .entries
             .values()
-            .filter(|entry| query.wants(entry))
+            .filter(|entry| query.wants(entry, lens))
             .map(|entry| &entry.row)
             .collect();
         rows.sort_unstable_by_key(|row| (Reverse(row.updated_at), &row.key));
@@ -74,14 +75,14 @@ impl Sessions {
 }
 
 impl ListQuery {
-    fn wants(&self, entry: &Entry) -> bool {
+    fn wants(&self, entry: &Entry, lens: &Lens<'_>) -> bool {
         let row = &entry.row;
         let since = self
             .active
             .map(|(now, minutes)| now.minus(Duration::from_secs(minutes.saturating_mul(60))));
         let archived = match self.archived {
-            Archived::Without => !entry.is_archived(),
-            Archived::Only => entry.is_archived(),
+            Archived::Without => !lens.sees_archived(entry),
+            Archived::Only => lens.sees_archived(entry),
             Archived::With => true,
         };
         archived

@@ -5,6 +5,7 @@ mod entry;
 mod find;
 mod fold;
 mod hash;
+mod lens;
 mod list;
 mod part;
 mod row;
@@ -13,6 +14,7 @@ mod turns;
 
 pub use digest::Digest;
 pub use find::{Found, Names};
+pub use lens::{Lens, TimeRules};
 pub use list::{Archived, List, ListQuery, Shape};
 pub use row::{Row, Status};
 

@@ -25,6 +25,8 @@ words! {
         Timeout = "timeout",
         /// The last run was stopped from outside, or got lost.
         Interrupted = "interrupted",
+        /// Its time is over: the next turn from outside begins another part.
+        Expired = "expired",
         /// It left the lists.
         Archived = "archived",
         /// Events of it are missing.
@@ -118,6 +120,12 @@ pub struct Row {
     pub open_runs: u64,
     /// Announces to it that have not come to an end.
     pub pending_announces: u64,
+    /// When the current part expired, in milliseconds since 1970; only in rows as of a moment.
+    #[serde(serialize_with = "some_millis", skip_serializing_if = "Option::is_none")]
+    pub expired_at: Option<Timestamp>,
+    /// The run that a reset waits for; only in rows as of a moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reset_deferred_by: Option<String>,
 }
 
 impl Row {
@@ -154,6 +162,8 @@ impl Row {
             last_human_at: None,
             open_runs: 0,
             pending_announces: 0,
+            expired_at: None,
+            reset_deferred_by: None,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::id::{Seq, StreamName, Version};
 use crate::projection::{Saved, schema_of};
 use crate::session::event::{ChatType, Origin, Role, RunStatus, SessionKind};
 
-use super::entry::{Entry, RunPhase};
+use super::entry::{Entry, Fate, RunPhase};
 use super::part::{IdHash, Messages, Part, Recent};
 use super::row::Row;
 use super::{OpenRun, Sessions};
@@ -104,6 +104,12 @@ struct Session<'a> {
     announces: Vec<&'a str>,
     opened: bool,
     opened_channel: Option<&'a str>,
+    entered_at: i64,
+    in_thread: bool,
+    fate: Option<Fate>,
+    #[serde(borrow)]
+    own_announces: Vec<&'a str>,
+    ended_at: Option<i64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -222,6 +228,11 @@ impl<'a> Session<'a> {
             announces: entry.announces.iter().map(String::as_str).collect(),
             opened: entry.opened,
             opened_channel: entry.opened_channel.as_deref(),
+            entered_at: entry.entered_at.as_micros(),
+            in_thread: entry.in_thread,
+            fate: entry.fate,
+            own_announces: entry.own_announces.iter().map(String::as_str).collect(),
+            ended_at: entry.ended_at.map(Timestamp::as_micros),
         }
     }
 
@@ -267,6 +278,11 @@ impl<'a> Session<'a> {
             announces: self.announces.into_iter().map(str::to_owned).collect(),
             opened: self.opened,
             opened_channel: owned(self.opened_channel),
+            entered_at: Timestamp::from_micros(self.entered_at),
+            in_thread: self.in_thread,
+            fate: self.fate,
+            own_announces: self.own_announces.into_iter().map(str::to_owned).collect(),
+            ended_at: self.ended_at.map(Timestamp::from_micros),
         };
         entry.settle();
         Some(entry)

@@ -216,8 +216,10 @@ fn lists() {
         "{'sessionId':'s','reason':'manual','effectiveAt':'2026-04-01T00:00:05.000000Z'}";
     scene.event("cli:old", "session.archived", archived);
     let sessions = scene.sessions();
+    let rules = TimeRules::none();
+    let lens = Lens { rules: &rules, now: Timestamp::from_millis(START) };
     let list = |query: &ListQuery| {
-        let list = sessions.list(query);
+        let list = sessions.list(query, &lens);
         let keys: Vec<&str> = list.rows.iter().map(|row| row.key.as_str()).collect();
         format!("{} of {}", keys.join(" "), list.total)
     };
@@ -381,4 +383,106 @@ fn counted_events_in_one_digest() {
         let text = |sessions: &Sessions| serde_json::to_string(sessions).unwrap();
         assert_eq!(text(&together), text(&each), "{kinds:?}");
     }
+}
+
+const CHILD: &str = "agent:main:subagent:c";
+
+/// A child that was spawned with these words in its acceptance, and whose run ended at second 5.
+fn child(more: &str) -> Scene {
+    let scene = Scene::new();
+    scene.opened("agent:main:main", "s", "").opened(CHILD, "c1", "");
+    scene.run("r", CHILD, "c1", "");
+    let accepted =
+        format!("{{'runId':'r','targetKey':'{CHILD}','targetSessionId':'c1','hop':0{more}}}");
+    scene.event("agent:main:main", "spawn.accepted", &accepted).finished("r", "ok", "");
+    scene
+}
+
+fn status_at(scene: &Scene, rules: &TimeRules, key: &str, at_second: i64) -> String {
+    let lens = Lens { rules, now: Timestamp::from_millis(second(at_second)) };
+    let sessions = scene.sessions();
+    let row = sessions.row_at(&StreamName::new(key).unwrap(), &lens).unwrap();
+    let listed = sessions.list(&ListQuery::default(), &lens);
+    let there = listed.rows.iter().any(|row| row.key.as_str() == key);
+    format!("{}{}", row.status, if there { "" } else { ", not listed" })
+}
+
+fn after(minutes: u64) -> TimeRules {
+    let archive_after = Some(std::time::Duration::from_secs(60 * minutes));
+    TimeRules { archive_after, ..TimeRules::none() }
+}
+
+/// Goal: a child leaves the lists so long after its end, not before its announce is settled, and every view shows it
+/// from that moment on although no event says so. Method: the seconds around the moments; then the event.
+#[test]
+fn children_leave_the_lists() {
+    let scene = child("");
+    assert_eq!(status_at(&scene, &after(1), CHILD, 64), "done");
+    assert_eq!(status_at(&scene, &after(1), CHILD, 65), "archived, not listed");
+    assert_eq!(status_at(&scene, &TimeRules::none(), CHILD, 1_000_000), "done");
+    let announce = |kind: &str| {
+        let data = format!("{{'runId':'r','childKey':'{CHILD}'}}");
+        scene.event("agent:main:main", kind, &data);
+    };
+    announce("announce.requested");
+    assert_eq!(status_at(&scene, &after(1), CHILD, 1_000), "done");
+    announce("announce.delivered");
+    assert_eq!(status_at(&scene, &after(1), CHILD, 66), "done");
+    assert_eq!(status_at(&scene, &after(1), CHILD, 67), "archived, not listed");
+    let rules = after(1);
+    let lens = |at| Lens { rules: &rules, now: Timestamp::from_millis(second(at)) };
+    assert_eq!(scene.sessions().archives_due(&lens(66)), []);
+    let due = scene.sessions().archives_due(&lens(1_000));
+    let [(stream, event)] = due.as_slice() else { panic!("{due:?}") };
+    assert_eq!((stream.as_str(), event.effective_at), (CHILD, Timestamp::from_millis(second(67))));
+    let data = serde_json::to_string(event).unwrap();
+    assert!(data.contains("archiveAfterMinutes\",\"value\":1"), "{data}");
+    scene.event(CHILD, "session.archived", &data);
+    assert_eq!(scene.sessions().archives_due(&lens(1_000)), []);
+    assert_eq!(status_at(&scene, &after(1), CHILD, 1_000), "archived, not listed");
+}
+
+/// Goal: what a spawn asks for decides how its child ends. Method: cleanup and mode, before and after the time.
+#[test]
+fn what_becomes_of_children() {
+    let delete = child(",'cleanup':'delete'");
+    assert_eq!(status_at(&delete, &TimeRules::none(), CHILD, 5), "archived, not listed");
+    let open = child(",'mode':'session','cleanup':'keep'");
+    assert_eq!(status_at(&open, &after(1), CHILD, 1_000_000), "done");
+    let busy = child("");
+    busy.run("r2", CHILD, "c1", "");
+    assert_eq!(status_at(&busy, &after(1), CHILD, 1_000_000), "waiting");
+    let imported = child(",'at':'2025-01-01T00:00:00.000000Z'");
+    assert_eq!(status_at(&imported, &after(1), CHILD, 1_000_000), "done");
+}
+
+/// Goal: a part that expired is shown as expired from the boundary on, without any event; a run puts it off. Method: an
+/// idle rule over a chat, looked at before, at and behind the boundary.
+#[test]
+fn parts_expire() {
+    let scene = Scene::new();
+    scene.opened("telegram:1", "s", "").turn("telegram:1", "s", "user", "", "hello");
+    let mut rules = TimeRules::none();
+    rules.resets.channel_chats_idle_minutes = Some(1);
+    let status = |scene: &Scene, at| status_at(scene, &rules, "telegram:1", at);
+    assert_eq!(status(&scene, 62), "idle");
+    assert_eq!(status(&scene, 63), "expired");
+    scene.turn("telegram:1", "s", "assistant", "", "no person").event(
+        "telegram:1",
+        "turn",
+        "{'sessionId':'s','role':'user','from':'inter_session','content':'no person either'}",
+    );
+    assert_eq!(status(&scene, 63), "expired");
+    scene.run("r", "telegram:1", "s", "");
+    assert_eq!(status(&scene, 63), "waiting");
+    let lens = Lens { rules: &rules, now: Timestamp::from_millis(second(63)) };
+    let key = StreamName::new("telegram:1").unwrap();
+    let row = scene.sessions().row_at(&key, &lens).unwrap();
+    assert_eq!((row.reset_deferred_by.as_deref(), row.expired_at), (Some("r"), None));
+    let late = Lens { now: Timestamp::from_millis(second(62 + 3_600)), ..lens };
+    let row = scene.sessions().row_at(&key, &late).unwrap();
+    assert_eq!(row.expired_at, Some(Timestamp::from_millis(second(62))));
+    scene.finished("r", "ok", "");
+    scene.event("telegram:1", "session.reset", "{'sessionId':'t','previousSessionId':'s','reason':'idle','effectiveAt':'2026-04-01T00:01:02.000000Z'}");
+    assert_eq!(status(&scene, 63), "done");
 }

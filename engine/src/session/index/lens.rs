@@ -1,0 +1,141 @@
+//! What time alone changes about sessions: a part expires, a child that has ended leaves the lists. Every view shows it
+//! from its moment on; the event that records it comes with the next append that looks.
+
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::id::StreamName;
+use crate::session::event::{ArchiveReason, Json, SessionArchived, Setting};
+use crate::session::key::{Parts, SessionKey};
+use crate::session::reset::{PartFacts, Rule, Rules, SessionType, Standing, Zone};
+
+use super::entry::Fate;
+use super::row::{Row, Status};
+use super::{Entry, Sessions};
+
+/// The rules by which time changes sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeRules {
+    /// When parts expire.
+    pub resets: Rules,
+    /// How long after their end spawned children leave the lists; `None` for never.
+    pub archive_after: Option<Duration>,
+}
+
+/// Sessions as of a moment, under rules.
+#[derive(Clone, Copy, Debug)]
+pub struct Lens<'a> {
+    /// The rules.
+    pub rules: &'a TimeRules,
+    /// The moment.
+    pub now: Timestamp,
+}
+
+impl TimeRules {
+    /// The setting that says when children leave the lists.
+    pub const ARCHIVE_SETTING: &'static str = "agents.defaults.subagents.archiveAfterMinutes";
+
+    /// Time changes nothing.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { resets: Rules::none(Zone::utc()), archive_after: None }
+    }
+
+    fn reset_of(&self, entry: &Entry) -> Rule {
+        let row = &entry.row;
+        let key = SessionKey::of_stream(&row.key);
+        let is_chat = matches!(key.as_ref().map(SessionKey::parts), Some(Parts::Channel { .. }));
+        let thread = entry.in_thread.then_some("thread");
+        let channel = entry.opened_channel.as_deref().or(row.last_channel.as_deref());
+        self.resets.of(SessionType::of(row.chat_type, thread), channel, is_chat)
+    }
+}
+
+impl Lens<'_> {
+    /// Whether a session has left the lists by now.
+    pub(super) fn sees_archived(&self, entry: &Entry) -> bool {
+        entry.is_archived() || self.leaves_at(entry).is_some_and(|at| at <= self.now)
+    }
+
+    /// When a child that has ended leaves the lists.
+    fn leaves_at(&self, entry: &Entry) -> Option<Timestamp> {
+        let at_rest = entry.runs.is_empty() && entry.own_announces.is_empty();
+        let ended_at = entry.ended_at.filter(|_| at_rest && !entry.is_archived())?;
+        match entry.fate? {
+            Fate::LeavesAtOnce => Some(ended_at),
+            Fate::Expires => Some(ended_at.plus(self.rules.archive_after?)),
+            Fate::Stays => None,
+        }
+    }
+
+    fn standing<'e>(&self, entry: &'e Entry) -> Standing<'e> {
+        if entry.parts.is_empty() {
+            return Standing::Fresh;
+        }
+        let facts = PartFacts {
+            began_at: entry.entered_at,
+            last_human_at: entry.row.last_human_at.filter(|at| *at >= entry.entered_at),
+        };
+        let run = entry.runs.keys().next().map(String::as_str);
+        let rules = self.rules;
+        rules.reset_of(entry).standing(facts, run, rules.resets.defer_max, self.now)
+    }
+}
+
+impl Sessions {
+    /// The row of a key as of a moment.
+    #[must_use]
+    pub fn row_at(&self, key: &StreamName, lens: &Lens<'_>) -> Option<Row> {
+        let entry = self.entry(key)?;
+        let mut row = entry.row.clone();
+        match lens.standing(entry) {
+            Standing::Fresh => {}
+            Standing::Deferred { run, .. } => row.reset_deferred_by = Some(run.to_owned()),
+            Standing::Expired { expiry, .. } => row.expired_at = Some(expiry.at),
+        }
+        let busy = matches!(row.status, Status::Damaged | Status::Running | Status::Waiting);
+        if !busy && lens.sees_archived(entry) {
+            row.status = Status::Archived;
+        } else if !busy && row.expired_at.is_some() {
+            row.status = Status::Expired;
+        }
+        Some(row)
+    }
+
+    /// How a session's current part stands at a moment.
+    #[must_use]
+    pub fn standing(&self, key: &StreamName, lens: &Lens<'_>) -> Standing<'_> {
+        self.entry(key).map_or(Standing::Fresh, |entry| lens.standing(entry))
+    }
+
+    /// The reset rule in force for a session; `None` when there is no such session.
+    #[must_use]
+    pub fn reset_rule(&self, key: &StreamName, rules: &TimeRules) -> Option<Rule> {
+        self.entry(key).map(|entry| rules.reset_of(entry))
+    }
+
+    /// What time has archived by a moment and no event says yet: the streams, by name, and the events.
+    #[must_use]
+    pub fn archives_due(&self, lens: &Lens<'_>) -> Vec<(StreamName, SessionArchived)> {
+        let due = |entry: &Entry| {
+            let effective_at = lens.leaves_at(entry).filter(|at| *at <= lens.now)?;
+            let at_once = entry.fate == Some(Fate::LeavesAtOnce);
+            let minutes = lens.rules.archive_after.map_or(0, |after| after.as_secs() / 60);
+            let setting = || {
+                let value = Json::of(&minutes).ok()?;
+                Some(Setting { name: TimeRules::ARCHIVE_SETTING.to_owned(), value })
+            };
+            let event = SessionArchived {
+                at: None,
+                session_id: entry.row.session_id.clone(),
+                reason: if at_once { ArchiveReason::Cleanup } else { ArchiveReason::Ended },
+                effective_at,
+                rule: if at_once { None } else { setting() },
+            };
+            Some((entry.row.key.clone(), event))
+        };
+        let mut due: Vec<_> = self.entries.values().filter_map(|entry| due(entry)).collect();
+        due.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        due
+    }
+}
