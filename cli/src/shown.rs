@@ -1,7 +1,6 @@
 //! An event as it is shown: the record, when it happened, and what it says between sessions. `line` is for eyes, `wire`
 //! for programs.
 
-pub(crate) mod content;
 pub(crate) mod gap;
 pub(crate) mod line;
 pub(crate) mod print;

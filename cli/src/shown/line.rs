@@ -2,11 +2,12 @@
 //! Without a width nothing is cut.
 
 use annals_engine::session::audit::Message;
+use annals_engine::session::content;
 use annals_engine::session::event::{Event, Json, Members, Role, Turn};
 use annals_engine::store::Damage;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Apart, Shown, content, gap};
+use super::{Apart, Shown, gap};
 use crate::output::color::Paint;
 use crate::output::table::{cut, dress};
 use crate::output::text::one_line;
@@ -121,7 +122,7 @@ fn facts(message: &Message) -> String {
 fn turn_text(turn: &Turn, shown: &Shown) -> String {
     let said = match (&turn.content, &shown.apart) {
         (_, Apart::Lost(why)) => format!("[{why}]"),
-        (Some(content), _) => content::text(content),
+        (Some(content), _) => content::plain(content),
         (None, _) => String::new(),
     };
     match &turn.tool_name {

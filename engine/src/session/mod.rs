@@ -2,6 +2,7 @@
 //! configuration; what it needs of these is handed in.
 
 pub mod audit;
+pub mod content;
 pub mod context;
 pub mod event;
 pub mod history;
@@ -11,6 +12,7 @@ pub mod key;
 pub mod policy;
 pub mod push;
 pub mod reset;
+pub mod search;
 
 #[cfg(test)]
 mod scene;

@@ -1,6 +1,7 @@
 //! `sessions history`: what was said in a session, oldest to newest, the newest page first.
 
 use annals_engine::clock::Timestamp;
+use annals_engine::session::content;
 use annals_engine::session::history::{Message, Span};
 use annals_engine::session::key::SessionKey;
 use annals_tools::history::sessions_history;
@@ -12,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::table::dress;
 use crate::output::text::{bytes, count, indented, many_lines, one_line};
 use crate::output::{Format, Output, say};
-use crate::{shown, store};
+use crate::store;
 
 /// Read what was said in a session
 #[derive(Debug, clap::Args)]
@@ -109,7 +110,7 @@ fn lines(message: &Message, out: &Output) -> Vec<String> {
     let from = sender.map(|key| format!(" from {}", one_line(key))).unwrap_or_default();
     let head = dress(&format!("{}{from}", message.role), out.paint.title());
     let place = dress(&format!("#{} {time}", message.seq), out.paint.faint());
-    let text = message.content.as_ref().map(shown::content::text).unwrap_or_default();
+    let text = message.content.as_ref().map(content::plain).unwrap_or_default();
     let mut lines = vec![format!("{head}  {place}")];
     lines.extend(indented(&many_lines(&text)).lines().map(str::to_owned));
     if let Some(lost) = message.lost_bytes {

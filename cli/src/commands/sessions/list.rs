@@ -1,6 +1,7 @@
 //! `sessions list`: one row a session, the last changed first.
 
 use annals_engine::clock::Timestamp;
+use annals_engine::session::content;
 use annals_engine::session::event::SessionKind;
 use annals_engine::session::index::Status;
 use annals_tools::list::sessions_list;
@@ -13,7 +14,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::table::{Cell, Column};
 use crate::output::text::{grouped, one_line};
 use crate::output::{Format, Output, say};
-use crate::{shown, store};
+use crate::store;
 
 /// List sessions, the last changed first
 #[derive(Debug, clap::Args)]
@@ -108,7 +109,7 @@ pub(crate) fn table(reply: &ListReply, out: &mut Output) -> Result<(), Failure> 
     out.table(&COLUMNS, &rows)?;
     for listed in &reply.sessions {
         for message in listed.messages.iter().flatten() {
-            let text = message.content.as_ref().map(shown::content::text).unwrap_or_default();
+            let text = message.content.as_ref().map(content::plain).unwrap_or_default();
             let key = one_line(listed.row.key.as_str());
             out.line(&format!("{key}  {}: {}", message.role, one_line(&text)))?;
         }

@@ -1,10 +1,12 @@
 //! What a turn says, as text: blocks of text whole, everything else by its name, so that nothing is swallowed.
 
-use annals_engine::session::event::Json;
 use serde_json::Value;
 
+use super::event::Json;
+
 /// The text of a turn's content: a string, or the blocks of some model's interface.
-pub(crate) fn text(content: &Json) -> String {
+#[must_use]
+pub fn plain(content: &Json) -> String {
     let Some(content) = content.read::<Value>() else { return content.as_str().to_owned() };
     match &content {
         Value::String(text) => text.clone(),
@@ -38,7 +40,7 @@ mod tests {
     use super::*;
 
     fn check(content: &str, expect: &str) {
-        assert_eq!(text(&Json::from_text(content).unwrap()), expect);
+        assert_eq!(plain(&Json::from_text(content).unwrap()), expect);
     }
 
     /// Text is whole; calls, images and blocks of a kind that nobody knows leave their name.
