@@ -36,6 +36,9 @@ pub(crate) struct Global {
     /// The store's folder [env: ANNALS_HOME; default: annals in the XDG data folder]
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, global = true)]
     pub(crate) store: Option<PathBuf>,
+    /// The file of settings [env: ANNALS_CONFIG; default: annals/annals.json5 in the XDG config folder]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, global = true)]
+    pub(crate) config: Option<PathBuf>,
     /// The form of the output
     #[arg(short, long, value_name = "FORM", value_enum, global = true)]
     pub(crate) output: Option<Format>,
@@ -78,6 +81,8 @@ pub(crate) enum Verb {
     Verify(commands::verify::Args),
     Repair(commands::repair::Args),
     Stats(commands::stats::Args),
+    #[command(subcommand)]
+    Config(commands::config::Verb),
     Completions(commands::completions::Args),
 }
 
@@ -87,7 +92,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Watch and ask", &["tail", "log", "stats"]),
     ("Sessions", &["sessions", "session"]),
     ("In and out", &["import", "export"]),
-    ("Care", &["verify", "repair"]),
+    ("Care", &["verify", "repair", "config"]),
     ("Shell", &["completions"]),
 ];
 

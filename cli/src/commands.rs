@@ -1,6 +1,7 @@
 //! The verbs, one file each: every one takes its arguments and the context, and answers with an exit code or a failure.
 
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod log;
@@ -21,7 +22,7 @@ use crate::args::{self, Cli, Global, Verb};
 use crate::exit::{Exit, Failure};
 use crate::output::color::ColorWhen;
 use crate::output::{Format, Output};
-use crate::signal;
+use crate::{settings, signal};
 
 /// What every verb works with.
 pub(crate) struct Context {
@@ -42,6 +43,9 @@ pub(crate) fn run(args: &[OsString]) -> Exit {
     let out = Output::stdout(cli.global.format(), cli.global.color, now);
     // Without it the signals still end the program, only by the system's own means.
     drop(signal::listen());
+    if let Some(path) = &cli.global.config {
+        settings::name_file(path);
+    }
     let mut context = Context { global: cli.global.clone(), out };
     let result = dispatch(&cli, &mut context);
     context.out.finish(result)
@@ -59,6 +63,7 @@ fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
         Verb::Verify(args) => verify::run(args, context),
         Verb::Repair(args) => repair::run(args, context),
         Verb::Stats(args) => stats::run(args, context),
+        Verb::Config(verb) => config::run(verb, context),
         Verb::Completions(args) => completions::run(args, context),
     }
 }

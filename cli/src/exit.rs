@@ -48,7 +48,10 @@ impl Exit {
 
     fn of(kind: &ErrorKind) -> Self {
         match kind {
-            ErrorKind::InvalidInput | ErrorKind::TooLarge | ErrorKind::Unsupported => Self::Usage,
+            ErrorKind::InvalidInput
+            | ErrorKind::Ambiguous
+            | ErrorKind::TooLarge
+            | ErrorKind::Unsupported => Self::Usage,
             ErrorKind::NotFound => Self::NotFound,
             ErrorKind::Refused | ErrorKind::ReadOnly => Self::Denied,
             ErrorKind::Corrupt => Self::Damage,

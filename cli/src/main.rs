@@ -6,6 +6,7 @@ mod exit;
 mod filter;
 mod glob;
 mod output;
+mod settings;
 mod shown;
 mod sieve;
 mod signal;

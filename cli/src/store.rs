@@ -1,16 +1,19 @@
 //! Which store, and how it is opened. A verb that reads creates nothing and changes no byte.
 
-use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use annals_engine::clock::Timestamp;
+use annals_engine::config::Origin;
 use annals_engine::engine::{self, Accepted, Engine, Notice, Options, Report};
 use annals_engine::format::STORE_FILE;
 use annals_engine::import::{DiskTree, Node, SourceTree};
+use annals_engine::projection::Folded;
+use annals_engine::session::index::{Lens, Sessions, TimeRules};
 use annals_engine::session::key::AgentId;
 use annals_engine::{Error, ErrorKind};
-use annals_tools::Caller;
+use annals_tools::{Caller, View};
 use etcetera::BaseStrategy;
 
 use crate::args::Global;
@@ -18,27 +21,30 @@ use crate::exit::Failure;
 use crate::output::progress::Progress;
 use crate::output::say;
 use crate::output::text::count;
+use crate::settings;
 
-/// Environment variables that name the store, in the order in which they are asked.
+/// The variable that names the store.
 const OURS: &str = "ANNALS_HOME";
-const CHANNEL_SESSIONS: [&str; 2] = ["MESSAGE_SESSIONS_DIR", "HERMES_SESSIONS_DIR"];
 
-/// The store's folder: the flag, then the environment, then the XDG data folder.
+/// The store's folder: the flag, then the environment, then the configuration, then the XDG data folder.
 ///
 /// # Errors
-/// Usage, when there is no home folder and when the folder is another program's.
+/// Usage, when there is no home folder, when the folder is another program's, and for settings that cannot be.
 pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
     if let Some(folder) = &global.store {
         return Ok(folder.clone());
     }
-    if let Some(folder) = set(OURS) {
-        return Ok(folder.into());
-    }
-    for name in CHANNEL_SESSIONS {
-        if let Some(folder) = set(name).map(PathBuf::from) {
-            refuse_foreign(name, &folder)?;
-            return Ok(folder);
-        }
+    let config = settings::get()?;
+    if let Some(held) = config.get("store") {
+        let folder = PathBuf::from(held.value.as_str().unwrap_or_default());
+        return match &held.origin {
+            Origin::File => Ok(config.folder().map_or(folder.clone(), |base| base.join(folder))),
+            Origin::Environment(name) if name != OURS => {
+                refuse_foreign(name, &folder)?;
+                Ok(folder)
+            }
+            _ => Ok(folder),
+        };
     }
     let xdg = etcetera::choose_base_strategy().map_err(|_| {
         Failure::usage("there is no home folder to keep the store in")
@@ -118,10 +124,6 @@ fn sentence(notice: &Notice) -> String {
     }
 }
 
-fn set(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
-}
-
 /// A folder of JSON files that is no store belongs to the program that the variable was made for: its sessions are to
 /// be imported, not mixed with ours.
 fn refuse_foreign(name: &str, folder: &Path) -> Result<(), Failure> {
@@ -154,10 +156,56 @@ pub(crate) fn repair(folder: &Path, reason: &str) -> Result<Accepted, Failure> {
     engine::repair(folder, options(), reason, progress).map_err(|e| explain(e, folder))
 }
 
-/// The operator, for whom `main` is the agent of that name.
+/// The operator, for whom `main` is the bucket of the agent that sessions belong to when nobody says otherwise.
 ///
 /// # Errors
-/// None that a person could meet.
+/// Usage, for settings that cannot be.
 pub(crate) fn operator() -> Result<Caller, Failure> {
-    Ok(Caller::operator(AgentId::parse("main")?))
+    let agent = settings::get()?.default_agent();
+    Ok(Caller::operator(agent.map_or_else(|| AgentId::parse("main"), Ok)?))
+}
+
+/// A store as of a moment, under the rules in force.
+pub(crate) struct Looked {
+    engine: Opened,
+    sessions: Arc<Folded<Sessions>>,
+    rules: TimeRules,
+    now: Timestamp,
+}
+
+impl Looked {
+    /// Looks at a store.
+    ///
+    /// # Errors
+    /// Whatever reading meets; usage, for settings that cannot be.
+    pub(crate) fn at(engine: Opened, now: Timestamp) -> Result<Self, Failure> {
+        let sessions = engine.sessions()?;
+        Self::over(engine, sessions, now)
+    }
+
+    /// Looks at these sessions of a store.
+    ///
+    /// # Errors
+    /// Usage, for settings that cannot be.
+    pub(crate) fn over(
+        engine: Opened,
+        sessions: Arc<Folded<Sessions>>,
+        now: Timestamp,
+    ) -> Result<Self, Failure> {
+        Ok(Self { engine, sessions, rules: settings::get()?.time_rules(), now })
+    }
+
+    /// What tools look at.
+    pub(crate) fn view(&self) -> View<'_> {
+        View {
+            store: self.engine.store(),
+            sessions: &self.sessions,
+            lens: Lens { rules: &self.rules, now: self.now },
+        }
+    }
+
+    /// The sessions.
+    pub(crate) fn sessions(&self) -> &Sessions {
+        self.sessions.state()
+    }
 }

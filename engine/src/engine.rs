@@ -13,7 +13,9 @@ use crate::error::Result;
 use crate::id::StreamName;
 use crate::log::{self, Log};
 use crate::projection::Folded;
-use crate::session::index::Sessions;
+use crate::session::index::{Sessions, TimeRules};
+use crate::session::policy::PolicyFile;
+use crate::session::push::{Push, Pushed, Terms, push};
 use crate::storage::{Disk, Storage};
 use crate::store::{EventStore, MemoryStore};
 
@@ -91,6 +93,21 @@ impl Engine {
             Some(alone) if alone.state().row(key).is_some() => Ok(Arc::new(alone)),
             _ => self.sessions(),
         }
+    }
+
+    /// Pushes a turn into the session of a chat: see [`push`](crate::session::push::push).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn push(
+        &self,
+        turn: &Push,
+        rules: &TimeRules,
+        policy: Option<&PolicyFile>,
+    ) -> Result<Pushed> {
+        let sessions = || self.sessions();
+        let terms = Terms { rules, policy, sessions: &sessions };
+        push(&*self.store, turn, &terms, self.clock.now())
     }
 
     /// The clock that this engine goes by.

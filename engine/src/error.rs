@@ -31,6 +31,8 @@ pub enum ErrorKind {
     TooLarge,
     /// What was given is not in a form that can be stored or used. Nothing was written.
     InvalidInput,
+    /// A name fits several things. Nothing was written.
+    Ambiguous,
     /// There is no room on the disk. Nothing was written; reads go on.
     Full,
     /// The store cannot be reached now. Certainly nothing was written.
@@ -65,6 +67,7 @@ impl ErrorKind {
             Self::PartialDuplicate => "partial_duplicate",
             Self::TooLarge => "too_large",
             Self::InvalidInput => "invalid_input",
+            Self::Ambiguous => "ambiguous",
             Self::Full => "full",
             Self::Unavailable => "unavailable",
             Self::Indeterminate => "indeterminate",

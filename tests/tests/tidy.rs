@@ -33,8 +33,8 @@ const PACKAGES: [(&str, &[&str]); 5] = [
 ];
 
 /// Where the file system may be used directly.
-const USERS_OF_FILES: [&str; 3] =
-    ["engine/src/storage/", "engine/src/watch/", "engine/src/import/"];
+const USERS_OF_FILES: [&str; 4] =
+    ["engine/src/storage/", "engine/src/watch/", "engine/src/import/", "engine/src/config/"];
 
 /// Where processes may be started.
 const STARTERS: [&str; 2] = ["tools/src/run/", "tests/"];

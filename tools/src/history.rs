@@ -4,28 +4,28 @@ use annals_engine::id::Version;
 use annals_engine::projection::Folded;
 use annals_engine::session::history::{HistoryQuery, Message, Page, Span, ToolResults, history};
 use annals_engine::session::index::{Found, Sessions};
-use annals_engine::store::EventStore;
 use annals_engine::{Error, Result};
 
 use crate::caller::Caller;
+use crate::view::View;
 use crate::wire::{HistoryArgs, HistoryReply};
 
 /// How many messages there are when nobody says.
 const LIMIT: usize = 50;
 
-/// A page of a session's history as of what `sessions` has seen.
+/// A page of a session's history as of what the view has seen.
 ///
 /// # Errors
-/// `NotFound` when there is no such session; `InvalidInput` when the name fits several, and for a cursor that no
+/// `NotFound` when there is no such session; `Ambiguous` when the name fits several; `InvalidInput` for a cursor that no
 /// answer gave; `Corrupt` when all that is known of the session is that it was lost; whatever reading meets.
 pub fn sessions_history(
     caller: &Caller,
-    store: &dyn EventStore,
-    sessions: &Folded<Sessions>,
+    view: &View<'_>,
     args: &HistoryArgs,
     span: Span,
 ) -> Result<HistoryReply> {
-    let found = sessions.state().find(&args.session_key, &caller.agent, caller.names)?;
+    let View { store, sessions, .. } = *view;
+    let found = caller.find(sessions.state(), &args.session_key)?;
     let mut query = HistoryQuery {
         span,
         tool_results: if args.include_tools { ToolResults::Shown } else { ToolResults::Hidden },
@@ -38,7 +38,8 @@ pub fn sessions_history(
         query.limit = fits;
         page = history(store, sessions.state(), &found, &query)?;
     }
-    Ok(reply(page, sessions, &found))
+    let reply = reply(page, sessions, &found);
+    Ok(HistoryReply { visibility: caller.told(sessions.state()), ..reply })
 }
 
 fn reply(page: Page, sessions: &Folded<Sessions>, found: &Found) -> HistoryReply {
@@ -53,6 +54,7 @@ fn reply(page: Page, sessions: &Folded<Sessions>, found: &Found) -> HistoryReply
         messages: page.messages,
         total: page.total,
         damaged: page.damaged,
+        visibility: None,
         as_of: sessions.as_of().0,
     }
 }

@@ -5,6 +5,10 @@
 pub mod caller;
 pub mod history;
 pub mod list;
+pub mod search;
+pub mod view;
+pub mod visibility;
 pub mod wire;
 
-pub use caller::Caller;
+pub use caller::{Caller, Seat};
+pub use view::View;

@@ -1,34 +1,28 @@
 //! `sessions_list`: which sessions there are.
 
-use annals_engine::clock::Timestamp;
-use annals_engine::projection::Folded;
 use annals_engine::session::event::SessionKind;
 use annals_engine::session::history::{HistoryQuery, Message, history};
 use annals_engine::session::index::{Archived, Found, ListQuery, Row, Sessions, Shape};
 use annals_engine::store::EventStore;
 use annals_engine::{Error, Result};
 
-use crate::caller::Caller;
+use crate::caller::{Caller, Seat};
+use crate::view::View;
 use crate::wire::{ArchivedArg, ListArgs, ListReply, Listed};
 
 /// How many rows there are when nobody says.
 const LIMIT: usize = 50;
 
-/// Lists sessions as of what `sessions` has seen. `now` is what active minutes count back from.
+/// Lists the sessions that the caller sees, as of what the view has seen.
 ///
 /// # Errors
 /// `InvalidInput` for an unknown kind or a cursor that no answer gave; whatever reading meets.
-pub fn sessions_list(
-    caller: &Caller,
-    store: &dyn EventStore,
-    sessions: &Folded<Sessions>,
-    args: &ListArgs,
-    now: Timestamp,
-) -> Result<ListReply> {
+pub fn sessions_list(caller: &Caller, view: &View<'_>, args: &ListArgs) -> Result<ListReply> {
+    let View { store, sessions, lens } = *view;
     let query = ListQuery {
         kinds: args.kinds.iter().map(|word| kind(word)).collect::<Result<_>>()?,
         shape: Shape::Any,
-        active: args.active_minutes.map(|minutes| (now, minutes)),
+        active: args.active_minutes.map(|minutes| (lens.now, minutes)),
         archived: match args.archived {
             ArchivedArg::Without => Archived::Without,
             ArchivedArg::Only => Archived::Only,
@@ -36,7 +30,11 @@ pub fn sessions_list(
         },
         limit: None,
     };
-    let list = sessions.state().list(&query);
+    let mut list = sessions.state().list(&query, &lens);
+    if caller.seat != Seat::Operator {
+        list.rows.retain(|row| caller.sees(sessions.state(), row));
+        list.total = list.rows.len();
+    }
     let rows = match &args.cursor {
         Some(cursor) => behind(&list.rows, &Place::read(cursor)?),
         None => list.rows.as_slice(),
@@ -47,13 +45,15 @@ pub fn sessions_list(
     let messages = args.message_limit.unwrap_or(0).min(caller.bounds.messages);
     let listed = |row: &&Row| {
         let messages = last_messages(store, sessions.state(), row, messages)?;
-        Ok(Listed { row: (*row).clone(), messages })
+        let row = sessions.state().row_at(&row.key, &lens).unwrap_or_else(|| (*row).clone());
+        Ok(Listed { row, messages })
     };
     Ok(ListReply {
         sessions: page.iter().map(listed).collect::<Result<_>>()?,
         total: list.total,
         truncated,
         cursor: page.last().filter(|_| truncated).map(|row| Place::of(row).to_string()),
+        visibility: caller.told(sessions.state()),
         as_of: sessions.as_of().0,
     })
 }

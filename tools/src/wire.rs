@@ -2,7 +2,10 @@
 
 use annals_engine::session::history::Message;
 use annals_engine::session::index::Row;
+use annals_engine::session::search::Hit;
 use serde::{Deserialize, Serialize};
+
+use crate::visibility::Told;
 
 /// Arguments of `sessions_list`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -63,6 +66,9 @@ pub struct ListReply {
     /// What to ask for the next page with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+    /// How far the caller sees; absent for the operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visibility: Option<Told>,
     /// The position in the log up to which this is true.
     pub as_of: u64,
 }
@@ -116,6 +122,44 @@ pub struct HistoryReply {
     pub other_parts: Vec<String>,
     /// Whether events of the session are known to be missing.
     pub damaged: bool,
+    /// How far the caller sees; absent for the operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visibility: Option<Told>,
+    /// The position in the log up to which this is true.
+    pub as_of: u64,
+}
+
+/// Arguments of `sessions_search`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SearchArgs {
+    /// Words that must all occur, in any order and whatever the case of their letters; double quotes keep words together.
+    pub query: String,
+    /// The most turns; 10 when absent.
+    pub limit: Option<usize>,
+    /// Only this session: its key, or the id of one of its parts.
+    pub session_key: Option<String>,
+    /// Only turns of this role.
+    pub role: Option<String>,
+    /// Only what happened at this time or later, in milliseconds since 1970.
+    pub since: Option<i64>,
+    /// Only what happened before this time, in milliseconds since 1970.
+    pub until: Option<i64>,
+}
+
+/// The reply of `sessions_search`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchReply {
+    /// The turns, the newest first.
+    pub results: Vec<Hit>,
+    /// Whether there may be older ones.
+    pub truncated: bool,
+    /// Whether events are missing in what was looked through.
+    pub damaged: bool,
+    /// How far the caller sees; absent for the operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visibility: Option<Told>,
     /// The position in the log up to which this is true.
     pub as_of: u64,
 }

@@ -10,14 +10,19 @@ use annals_engine::id::{EventId, EventType, StreamName};
 use annals_engine::projection::Folded;
 use annals_engine::session::event::{Event, Links};
 use annals_engine::session::history::Span;
-use annals_engine::session::index::Sessions;
+use annals_engine::session::index::{Lens, Names, Sessions, TimeRules};
 use annals_engine::session::key::AgentId;
-use annals_engine::store::{Append, EventStore, MemoryStore, View};
+use annals_engine::store::{self, Append, EventStore, MemoryStore};
 use annals_engine::{ErrorKind, Result};
-use annals_tools::Caller;
+use annals_tools::caller::Bounds;
 use annals_tools::history::sessions_history;
 use annals_tools::list::sessions_list;
-use annals_tools::wire::{ArchivedArg, HistoryArgs, HistoryReply, ListArgs, ListReply};
+use annals_tools::search::sessions_search;
+use annals_tools::visibility::{Mode, Visibility};
+use annals_tools::wire::{
+    ArchivedArg, HistoryArgs, HistoryReply, ListArgs, ListReply, SearchArgs, SearchReply,
+};
+use annals_tools::{Caller, View};
 
 struct Scene {
     store: MemoryStore,
@@ -52,15 +57,29 @@ impl Scene {
     }
 
     fn folded(&self) -> Folded<Sessions> {
-        Folded::of(&self.store, View::Durable).expect("folded")
+        Folded::of(&self.store, store::View::Durable).expect("folded")
     }
 
     fn list(&self, args: &ListArgs) -> Result<ListReply> {
-        sessions_list(&tool(), &self.store, &self.folded(), args, self.clock.now())
+        self.list_as(&tool(), args)
     }
 
     fn history(&self, caller: &Caller, args: &HistoryArgs) -> Result<HistoryReply> {
-        sessions_history(caller, &self.store, &self.folded(), args, Span::Part)
+        self.view(|view| sessions_history(caller, view, args, Span::Part))
+    }
+
+    fn list_as(&self, caller: &Caller, args: &ListArgs) -> Result<ListReply> {
+        self.view(|view| sessions_list(caller, view, args))
+    }
+
+    fn search(&self, caller: &Caller, args: &SearchArgs) -> Result<SearchReply> {
+        self.view(|view| sessions_search(caller, view, args))
+    }
+
+    fn view<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
+        let rules = TimeRules::none();
+        let lens = Lens { rules: &rules, now: self.clock.now() };
+        look(&View { store: &self.store, sessions: &self.folded(), lens })
     }
 }
 
@@ -68,8 +87,16 @@ fn main_agent() -> AgentId {
     AgentId::parse("main").expect("an agent")
 }
 
+/// A caller with the bounds of a tool, who sees everything.
 fn tool() -> Caller {
-    Caller::tool(main_agent())
+    Caller { bounds: Bounds::TOOL, names: Names::Whole, ..Caller::operator(main_agent()) }
+}
+
+/// A session that calls.
+fn session(key: &str, mode: Mode) -> Caller {
+    let visibility = Visibility { mode, confined_to_tree: true, ..Visibility::default() };
+    let key = StreamName::new(key).expect("a key");
+    Caller::session(main_agent(), key, visibility)
 }
 
 fn keys(reply: &ListReply) -> Vec<&str> {
@@ -236,4 +263,119 @@ fn names_and_parts() {
         |caller: &Caller, name: &str| history(caller, name).expect_err("none").kind().clone();
     assert_eq!(kind(&tool(), "seco"), ErrorKind::NotFound);
     assert_eq!(kind(&operator, "nobody"), ErrorKind::NotFound);
+}
+
+/// A parent with a child and a grandchild, another session of its agent, and one of another agent.
+fn family() -> Scene {
+    let scene = Scene::new();
+    let opened = |key: &str, id: &str, agent: &str, more: &str| {
+        let data = format!(
+            "{{'sessionId':'{id}','kind':'other','agentId':'{agent}'{more},'spawnDepth':0}}"
+        );
+        scene.event(key, "session.opened", &data);
+        scene.turn(key, id, "user", "the same word everywhere");
+    };
+    opened("agent:main:main", "p", "main", "");
+    opened("agent:main:subagent:c", "c", "main", ",'parentKey':'agent:main:main'");
+    opened("agent:main:subagent:g", "g", "main", ",'parentKey':'agent:main:subagent:c'");
+    opened("telegram:1", "t", "main", "");
+    opened("agent:ops:main", "o", "ops", "");
+    scene
+}
+
+/// Goal: list, history and search see the same sessions, in every mode and however a session is named, and what is not
+/// seen answers like what is not there. Method: every mode from the parent and from the child; every session by key
+/// and by id.
+#[test]
+fn one_guard_for_every_tool() {
+    let scene = family();
+    let all = [
+        ("agent:main:main", "p"),
+        ("agent:main:subagent:c", "c"),
+        ("agent:main:subagent:g", "g"),
+        ("telegram:1", "t"),
+        ("agent:ops:main", "o"),
+    ];
+    for (seat, mode, sees) in [
+        ("agent:main:main", Mode::Own, "p"),
+        ("agent:main:main", Mode::Tree, "p c g"),
+        ("agent:main:main", Mode::Agent, "p c g t"),
+        ("agent:main:main", Mode::All, "p c g t"),
+        ("agent:main:subagent:c", Mode::Tree, "c g"),
+        ("agent:main:subagent:g", Mode::Tree, "g"),
+    ] {
+        let caller = session(seat, mode);
+        let sees: Vec<&str> = sees.split(' ').collect();
+        let listed = scene.list_as(&caller, &ListArgs::default()).expect("a list");
+        let mut ids: Vec<&str> =
+            listed.sessions.iter().map(|l| l.row.session_id.as_str()).collect();
+        ids.sort_by_key(|id| all.iter().position(|(_, known)| known == id));
+        assert_eq!(ids, sees, "{seat} {mode:?}");
+        assert_eq!(listed.total, sees.len());
+        let told = listed.visibility.expect("a session is told how far it sees");
+        assert_eq!((told.mode, told.restricted), (mode, mode != Mode::All));
+        let query = SearchArgs { query: "same word".into(), ..SearchArgs::default() };
+        let found = scene.search(&caller, &query).expect("a search");
+        assert_eq!(found.results.len(), sees.len(), "{seat} {mode:?}");
+        for (key, id) in all {
+            for name in [key, id] {
+                let args = HistoryArgs { session_key: name.into(), ..HistoryArgs::default() };
+                let answer = scene.history(&caller, &args).map(|reply| reply.messages.len());
+                let within = SearchArgs { session_key: Some(name.into()), ..query.clone() };
+                let search = scene.search(&caller, &within).map(|reply| reply.results.len());
+                if sees.contains(&id) {
+                    assert_eq!((answer.expect("seen"), search.expect("seen")), (1, 1));
+                    continue;
+                }
+                let nothing = HistoryArgs { session_key: "cli:none".into(), ..args };
+                let unknown = scene.history(&caller, &nothing).expect_err("unknown").to_string();
+                let hidden = answer.expect_err("hidden").to_string();
+                assert_eq!(hidden.replace(name, "cli:none"), unknown, "{seat} {mode:?} {name}");
+                assert_eq!(*search.expect_err("hidden").kind(), ErrorKind::NotFound);
+            }
+        }
+    }
+}
+
+/// Goal: agents see each other only when both are allowed to, and a confined session sees no further than its tree.
+/// Method: the same list under settings.
+#[test]
+fn agents_and_confined_sessions() {
+    let scene = family();
+    let count = |caller: &Caller| {
+        scene.list_as(caller, &ListArgs::default()).expect("a list").sessions.len()
+    };
+    let with = |visibility: Visibility| {
+        let key = StreamName::new("agent:main:main").expect("a key");
+        Caller::session(main_agent(), key, visibility)
+    };
+    let open = Visibility {
+        mode: Mode::All,
+        agents_see_each_other: true,
+        agents: vec!["main".into(), "o*".into()],
+        confined_to_tree: true,
+    };
+    assert_eq!(count(&with(open.clone())), 5);
+    assert_eq!(count(&with(Visibility { agents: vec!["main".into()], ..open.clone() })), 4);
+    assert_eq!(count(&with(Visibility { mode: Mode::Agent, ..open.clone() })), 4);
+    scene.event(
+        "telegram:9",
+        "session.opened",
+        "{'sessionId':'s','kind':'other','agentId':'main','spawnDepth':0,'sandboxed':true}",
+    );
+    let key = || StreamName::new("telegram:9").expect("a key");
+    let confined = Caller::session(main_agent(), key(), open.clone());
+    assert_eq!(count(&confined), 1);
+    let free = Visibility { confined_to_tree: false, ..open };
+    assert_eq!(count(&Caller::session(main_agent(), key(), free)), 6);
+}
+
+/// Goal: `current` is the caller's own session. Method: its history by that word, from a session and from the operator.
+#[test]
+fn current() {
+    let scene = family();
+    let args = HistoryArgs { session_key: "current".into(), ..HistoryArgs::default() };
+    let reply = scene.history(&session("telegram:1", Mode::Own), &args).expect("a history");
+    assert_eq!(reply.session_key, "telegram:1");
+    assert!(scene.history(&tool(), &args).is_err());
 }

@@ -7,7 +7,7 @@ use annals_engine::Engine;
 use annals_engine::clock::Timestamp;
 use annals_engine::id::Seq;
 use annals_engine::session::event::TurnHead;
-use annals_engine::session::index::{Archived, ListQuery};
+use annals_engine::session::index::{Archived, Lens, ListQuery, TimeRules};
 use annals_engine::store::{EventStore, Item, Read, Record, View};
 use serde::Serialize;
 
@@ -111,8 +111,10 @@ impl Stats {
     /// Counts the sessions as the lists of sessions do: one that was reset has several parts.
     fn count_sessions(&mut self, engine: &Engine) -> Result<(), Failure> {
         let sessions = engine.sessions()?;
-        let list =
-            sessions.state().list(&ListQuery { archived: Archived::With, ..ListQuery::default() });
+        let rules = TimeRules::none();
+        let lens = Lens { rules: &rules, now: engine.clock().now() };
+        let all = ListQuery { archived: Archived::With, ..ListQuery::default() };
+        let list = sessions.state().list(&all, &lens);
         self.sessions = u64::try_from(list.rows.len()).unwrap_or(u64::MAX);
         let parts = list.rows.iter().map(|row| sessions.state().parts(&row.key).len());
         self.session_parts = parts.map(|parts| u64::try_from(parts).unwrap_or(u64::MAX)).sum();

@@ -1,8 +1,9 @@
 //! Settings: flags, then the environment, then a file, then the default; each checked once, each with its origin.
 //!
 //! It knows which settings there are ([`table`]) and what they may be, and turns them into the types that the domain
-//! works with. It opens no file and reads no variable: both are handed in.
+//! works with. Variables and the file's text are handed in.
 
+mod file;
 mod kind;
 mod load;
 mod tree;
@@ -10,6 +11,7 @@ mod typed;
 
 pub mod table;
 
+pub use file::read_file;
 pub use load::{Sources, Warning, load};
 
 use std::collections::BTreeMap;

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::session::event::ResetMode;
+use crate::session::event::{Json, ResetMode};
+use crate::session::index::TimeRules;
 use crate::session::key::AgentId;
-use crate::session::policy::SendPolicy;
+use crate::session::policy::{POLICY_SETTINGS, PolicyFile, SendPolicy};
 use crate::session::reset::{Override, Rules, SessionType, Zone};
 
-use super::Config;
+use super::{Config, Origin};
 
 impl Config {
     /// Whether a switch is on; `false` for one that has no value.
@@ -36,6 +37,19 @@ impl Config {
     pub fn texts(&self, path: &str) -> Vec<&str> {
         let items = self.get(path).and_then(|held| held.value.as_array());
         items.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// The rules by which time changes sessions. The host's zone is looked up when an hour is read in it.
+    #[must_use]
+    pub fn time_rules(&self) -> TimeRules {
+        let mut resets = self.reset_rules(Zone::utc());
+        let said = [&resets.general].into_iter().chain(resets.by_type.values());
+        if said.chain(resets.by_channel.values()).any(|said| *said != Override::default()) {
+            resets.host_zone = Zone::of_host();
+        }
+        let minutes = self.number(TimeRules::ARCHIVE_SETTING).filter(|minutes| *minutes > 0);
+        let archive_after = minutes.map(|n| Duration::from_secs(n.saturating_mul(60)));
+        TimeRules { resets, archive_after }
     }
 
     /// The rules on resets. The host's zone counts where none is said.
@@ -73,6 +87,21 @@ impl Config {
                 }),
             host_zone,
         }
+    }
+
+    /// What the file says about policy; `None` when there is no file.
+    #[must_use]
+    pub fn policy_file(&self) -> Option<PolicyFile> {
+        let file = self.file()?;
+        let said = |setting: &&str| {
+            let held = self.get(setting).filter(|held| held.origin == Origin::File)?;
+            Some(((*setting).to_owned(), Json::of(&held.value).ok()?))
+        };
+        Some(PolicyFile {
+            settings: POLICY_SETTINGS.iter().filter_map(said).collect(),
+            path: file.path.display().to_string(),
+            sha256: file.sha256.clone(),
+        })
     }
 
     /// The send policy.

@@ -2,6 +2,7 @@
 //! configuration; what it needs of these is handed in.
 
 pub mod audit;
+pub mod change;
 pub mod content;
 pub mod context;
 pub mod event;

@@ -1,11 +1,11 @@
 //! What a store grows by: what was said, and a bounded share of it for what can be made again.
 
 use annals_engine::Engine;
-use annals_engine::clock::{Clock, SystemClock};
 use annals_engine::engine::Options;
 use annals_engine::session::event::Role;
+use annals_engine::session::index::TimeRules;
 use annals_engine::session::key::AgentId;
-use annals_engine::session::push::{Push, push};
+use annals_engine::session::push::Push;
 
 use super::chat::{bytes, files, fill};
 
@@ -28,7 +28,7 @@ fn fifty_times_a_turn_more() {
         let engine = Engine::open(&store, Options::default()).unwrap();
         let said = format!("and another thing, number {round}");
         let turn = Push::new("telegram", "0", Role::User, &said, agent.clone());
-        let pushed = push(engine.store(), &turn, SystemClock.now()).unwrap();
+        let pushed = engine.push(&turn, &TimeRules::none(), None).unwrap();
         assert!(!pushed.opened && !pushed.repeated);
     }
     let lines = segments(&store) - lines_before;

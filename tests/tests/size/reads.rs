@@ -7,13 +7,13 @@ use annals_engine::engine::Options;
 use annals_engine::id::StreamName;
 use annals_engine::session::event::Role;
 use annals_engine::session::history::{HistoryQuery, history};
-use annals_engine::session::index::{Found, Sessions};
+use annals_engine::session::index::{Found, Lens, Sessions, TimeRules};
 use annals_engine::session::key::AgentId;
-use annals_engine::session::push::{Push, push};
+use annals_engine::session::push::Push;
 use annals_engine::store::Append;
-use annals_tools::Caller;
 use annals_tools::list::sessions_list;
 use annals_tools::wire::{ListArgs, ListReply};
+use annals_tools::{Caller, View};
 use serde_json::Value;
 
 use super::chat::{MARK, bytes, files, fill, key, text, turn};
@@ -81,8 +81,11 @@ fn with_snapshot(store: &Path) {
 
 fn list(engine: &Engine, args: &ListArgs) -> ListReply {
     let sessions = engine.sessions().unwrap();
-    let caller = Caller::tool(AgentId::parse("main").unwrap());
-    sessions_list(&caller, engine.store(), &sessions, args, engine.clock().now()).unwrap()
+    let caller = Caller::operator(AgentId::parse("main").unwrap());
+    let rules = TimeRules::none();
+    let lens = Lens { rules: &rules, now: engine.clock().now() };
+    let view = View { store: engine.store(), sessions: &sessions, lens };
+    sessions_list(&caller, &view, args).unwrap()
 }
 
 fn all() -> ListArgs {
@@ -234,7 +237,7 @@ fn a_push_reads_no_turns() {
         let engine = meter.open_to_append(&store, &options());
         let main = AgentId::parse("main").unwrap();
         let said = Push::new("telegram", chat, Role::User, "hello", main);
-        let pushed = push(engine.store(), &said, engine.clock().now()).unwrap();
+        let pushed = engine.push(&said, &TimeRules::none(), None).unwrap();
         assert_eq!(
             (pushed.opened, pushed.session_id.as_str()),
             (false, &*format!("part-of-{chat}"))

@@ -23,7 +23,7 @@ use crate::output::text::{bytes, count};
 use crate::shown::print::Printer;
 use crate::shown::wire::{self, EventWire};
 use crate::sieve::{Sieve, Step};
-use crate::store;
+use crate::store::{self, Looked, Opened};
 
 /// How many sessions, events and messages are shown.
 const SHOWN: usize = 8;
@@ -110,10 +110,10 @@ impl Tour<'_> {
     }
 
     fn sessions(&self, out: &Output) -> Result<ListReply, Failure> {
-        let sessions = self.engine.sessions()?;
+        let looked = Looked::at(Opened::new(self.engine.clone()), out.now)?;
         let args = ListArgs { limit: Some(SHOWN), ..ListArgs::default() };
         let caller = store::operator()?;
-        Ok(sessions_list(&caller, self.engine.store(), &sessions, &args, out.now)?)
+        Ok(sessions_list(&caller, &looked.view(), &args)?)
     }
 
     fn last(&self, messages_only: bool, out: &Output) -> Result<Vec<Step>, Failure> {

@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-use annals_engine::session::event::{ChatType, Role};
-use annals_engine::session::push::{Push, Pushed, Pusher, push};
+use annals_engine::session::event::{ChatType, ResetReason, Role};
+use annals_engine::session::push::{Command, Push, Pushed, SendSwitch};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use serde::Serialize;
 
@@ -11,14 +11,17 @@ use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::Format;
 use crate::output::text::one_line;
-use crate::store;
+use crate::{settings, store};
 
 /// Append a turn to the session of a chat
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The turn is on stable storage when this returns, and no agent is started by it. A user's turn counts \
 as one from outside; an assistant's and a system's do not. What the options say of the chat is kept \
-when the session opens, and recorded as a change when it is open and says something else. From \
+when the session opens, and recorded as a change when it is open and says something else. A user's \
+text that is nothing but /send on, /send off, /send inherit, /new or /reset is a command: it is obeyed \
+and not stored. When the session's time was over (`annals config show` says the rule), a user's turn \
+begins another part. From \
 standard input a byte order mark and the last line feed are no part of the text; an empty text is \
 refused. A text has at most 64 MiB as JSON.
 
@@ -58,8 +61,8 @@ pub(crate) struct Args {
 
 const ROLES: [&str; 3] = [Role::User.as_str(), Role::Assistant.as_str(), Role::System.as_str()];
 
-/// The switch of channel sessions, and its older name.
-const SWITCH: [&str; 2] = ["MESSAGE_SESSIONS", "HERMES_SESSIONS"];
+/// The switch of channel sessions.
+const SWITCH: &str = "session.enabled";
 
 fn chat_types() -> PossibleValuesParser {
     PossibleValuesParser::new(ChatType::ALL.iter().map(|sort| sort.as_str()))
@@ -77,6 +80,12 @@ struct Answer {
     id: String,
     opened: bool,
     repeated: bool,
+    /// Why another part began with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reset: Option<&'static str>,
+    /// The command that was obeyed instead of storing a turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<&'static str>,
 }
 
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
@@ -93,18 +102,23 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         thread: args.thread.clone(),
         display_name: args.display_name.clone(),
         idempotency_key: args.idempotency_key.clone(),
+        owner: true,
     };
-    drop(Pusher::new(&turn, context.out.now)?);
+    turn.check()?;
     let engine = store::open(&context.global)?;
-    let pushed = push(engine.store(), &turn, context.out.now)?;
+    let config = settings::get()?;
+    let policy = config.policy_file();
+    let pushed = engine.push(&turn, &config.time_rules(), policy.as_ref())?;
     if context.out.format == Format::Json {
         context.out.object(&answer(&pushed))?;
     } else {
         let Pushed { key, position, .. } = &pushed;
-        let what = match (pushed.repeated, pushed.opened) {
-            (true, _) => "was pushed before",
-            (_, true) => "opened the session",
-            _ => "pushed",
+        let what = match (command(&pushed), pushed.repeated, pushed.opened, pushed.reset) {
+            (Some(command), ..) => format!("obeyed {command}"),
+            (_, true, ..) => "was pushed before".to_owned(),
+            (_, _, true, _) => "opened the session".to_owned(),
+            (.., Some(reason)) => format!("pushed into a new part ({reason} reset)"),
+            _ => "pushed".to_owned(),
         };
         context.out.line(&format!("{} #{} {what}", one_line(key.as_str()), position.seq))?;
     }
@@ -121,7 +135,18 @@ fn answer(pushed: &Pushed) -> Answer {
         id: pushed.position.id.to_string(),
         opened: pushed.opened,
         repeated: pushed.repeated,
+        reset: pushed.reset.map(ResetReason::as_str),
+        command: command(pushed),
     }
+}
+
+fn command(pushed: &Pushed) -> Option<&'static str> {
+    Some(match pushed.command? {
+        Command::Reset => "/reset",
+        Command::Send(Some(SendSwitch::On)) => "/send on",
+        Command::Send(Some(SendSwitch::Off)) => "/send off",
+        Command::Send(None) => "/send inherit",
+    })
 }
 
 fn text(args: &Args) -> Result<String, Failure> {
@@ -142,21 +167,9 @@ fn text(args: &Args) -> Result<String, Failure> {
 
 /// Channel sessions can be switched off; a push is then refused and not lost in silence.
 fn must_be_on() -> Result<(), Failure> {
-    for name in SWITCH {
-        let value = std::env::var_os(name).unwrap_or_default();
-        match value.to_str() {
-            Some("") => {}
-            Some("1") => return Ok(()),
-            Some("0") => {
-                let message = format!("{name} is 0: channel sessions are switched off");
-                return Err(Failure::new(Exit::Denied, "switched_off", message)
-                    .hint(format!("set {name}=1 to push")));
-            }
-            _ => {
-                let message = format!("{name} is {value:?}");
-                return Err(Failure::usage(message).hint("it is 1 for on or 0 for off"));
-            }
-        }
-    }
-    Ok(())
+    let Some(held) = settings::get()?.get(SWITCH).filter(|held| held.value == false) else {
+        return Ok(());
+    };
+    let message = format!("{SWITCH} is off ({}): channel sessions are switched off", held.origin);
+    Err(Failure::new(Exit::Denied, "switched_off", message).hint("set MESSAGE_SESSIONS=1 to push"))
 }

@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::table::dress;
 use crate::output::text::{bytes, count, indented, many_lines, one_line};
 use crate::output::{Format, Output, say};
-use crate::store;
+use crate::store::{self, Looked};
 
 /// Read what was said in a session
 #[derive(Debug, clap::Args)]
@@ -61,6 +61,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         Ok(key) => engine.sessions_for_history(key.stream())?,
         Err(_) => engine.sessions()?,
     };
+    let looked = Looked::over(engine, sessions, out.now)?;
     let wanted = HistoryArgs {
         session_key: args.key.clone(),
         limit: Some(if args.limit == 0 { usize::MAX } else { args.limit }),
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         cursor: args.cursor.clone(),
     };
     let span = if args.all_parts { Span::Whole } else { Span::Part };
-    let reply = sessions_history(&operator, engine.store(), &sessions, &wanted, span)?;
+    let reply = sessions_history(&operator, &looked.view(), &wanted, span)?;
     match out.format {
         Format::Json => out.object(&Answer { ok: true, reply })?,
         Format::Jsonl => reply.messages.iter().try_for_each(|message| out.object(message))?,

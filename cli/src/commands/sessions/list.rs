@@ -14,7 +14,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::table::{Cell, Column};
 use crate::output::text::{grouped, one_line};
 use crate::output::{Format, Output, say};
-use crate::store;
+use crate::store::{self, Looked};
 
 /// List sessions, the last changed first
 #[derive(Debug, clap::Args)]
@@ -64,8 +64,7 @@ struct Answer {
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("sessions list", &[Format::Table, Format::Json, Format::Jsonl, Format::Csv])?;
-    let engine = store::open_read_only(&context.global)?;
-    let sessions = engine.sessions()?;
+    let looked = Looked::at(store::open_read_only(&context.global)?, out.now)?;
     let wanted = ListArgs {
         kinds: args.kind.clone(),
         limit: Some(if args.limit == 0 { usize::MAX } else { args.limit }),
@@ -78,7 +77,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         },
         cursor: args.cursor.clone(),
     };
-    let reply = sessions_list(&store::operator()?, engine.store(), &sessions, &wanted, out.now)?;
+    let reply = sessions_list(&store::operator()?, &looked.view(), &wanted)?;
     match out.format {
         Format::Json => out.object(&Answer { ok: true, reply })?,
         Format::Jsonl => reply.sessions.iter().try_for_each(|listed| out.object(listed))?,

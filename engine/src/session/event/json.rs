@@ -54,6 +54,12 @@ impl Json {
         serde_json::from_str(self.as_str()).ok()
     }
 
+    /// `null`.
+    #[must_use]
+    pub fn null() -> Self {
+        Self(RawValue::NULL.to_owned())
+    }
+
     /// Whether it is `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {

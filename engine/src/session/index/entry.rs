@@ -35,6 +35,7 @@ pub(in crate::session) struct Entry {
     /// When its current part became current.
     pub(super) entered_at: Timestamp,
     pub(super) in_thread: bool,
+    pub(super) sandboxed: bool,
     /// What becomes of it after its end, if it was spawned here.
     pub(super) fate: Option<Fate>,
     /// Runs of its own whose announces are not settled.
@@ -77,6 +78,7 @@ impl Entry {
             opened_channel: None,
             entered_at: at,
             in_thread: false,
+            sandboxed: false,
             fate: None,
             own_announces: BTreeSet::new(),
             ended_at: None,
@@ -108,6 +110,7 @@ impl Entry {
             return;
         }
         self.opened = true;
+        self.sandboxed = event.sandboxed == Some(true);
         row.created_at = at;
         row.kind = event.kind;
         row.agent_id = event.agent_id;

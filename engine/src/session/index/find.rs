@@ -76,20 +76,37 @@ impl Sessions {
     /// Finds a session. `current` is the agent that `main` stands for.
     ///
     /// # Errors
-    /// `NotFound`; `Corrupt` when all that is known of it is that it was lost; `InvalidInput` when several fit, with a
-    /// message that begins with `ambiguous` and names them.
+    /// `NotFound`; `Corrupt` when all that is known of it is that it was lost; `Ambiguous` when several fit, with a
+    /// message that names them.
     pub fn find(&self, name: &str, current: &AgentId, names: Names) -> Result<Found> {
+        self.find_among(name, current, names, &|_| true)
+    }
+
+    /// Finds a session among those that somebody sees. What he does not see is not there: the answer is the same.
+    ///
+    /// # Errors
+    /// As [`Sessions::find`].
+    pub fn find_among(
+        &self,
+        name: &str,
+        current: &AgentId,
+        names: Names,
+        sees: &dyn Fn(&StreamName) -> bool,
+    ) -> Result<Found> {
         let key = SessionKey::parse(name, current).ok();
         let stream = key.map(|key| key.stream().clone()).or_else(|| StreamName::new(name).ok());
-        if let Some(key) = stream.as_ref().filter(|key| self.entries.contains_key(*key)) {
+        if let Some(key) =
+            stream.as_ref().filter(|key| self.entries.contains_key(*key) && sees(key))
+        {
             return Ok(Found { key: key.clone(), part: None });
         }
         let exact = self.directory().ids_from(name).take_while(|(id, _)| *id == name);
-        let matches: Vec<Found> = exact.map(|(id, key)| Found::part(key, id)).collect();
+        let matches: Vec<Found> =
+            exact.filter(|(_, key)| sees(key)).map(|(id, key)| Found::part(key, id)).collect();
         if !matches.is_empty() {
             return one(name, matches);
         }
-        if let Some(lost) = stream.filter(|key| self.is_damaged(key.as_str())) {
+        if let Some(lost) = stream.filter(|key| self.is_damaged(key.as_str()) && sees(key)) {
             return Err(Error::new(
                 ErrorKind::Corrupt,
                 format!("every event of the session {lost} lies in a damaged range"),
@@ -97,7 +114,8 @@ impl Sessions {
             .hint("annals verify tells which bytes"));
         }
         if names == Names::Prefix && name.chars().count() >= Names::PREFIX_MIN {
-            return one(name, self.beginning(name));
+            let seen = self.beginning(name).into_iter().filter(|found| sees(&found.key));
+            return one(name, seen.collect());
         }
         one(name, Vec::new())
     }
@@ -137,9 +155,12 @@ fn one(name: &str, mut matches: Vec<Found>) -> Result<Found> {
             if count > NAMED_MAX {
                 named.push(format!("and {} more", count - NAMED_MAX));
             }
-            Err(Error::invalid(format!("ambiguous: {name:?} fits {}", named.join(", ")))
-                .field("sessionKey")
-                .hint("give more of the name"))
+            Err(Error::new(
+                ErrorKind::Ambiguous,
+                format!("{name:?} is ambiguous: it fits {}", named.join(", ")),
+            )
+            .field("sessionKey")
+            .hint("give more of the name"))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::id::StreamName;
-use crate::session::event::{ArchiveReason, Json, SessionArchived, Setting};
+use crate::session::event::{ArchiveReason, ChatType, Json, SessionArchived, Setting};
 use crate::session::key::{Parts, SessionKey};
 use crate::session::reset::{PartFacts, Rule, Rules, SessionType, Standing, Zone};
 
@@ -41,13 +41,24 @@ impl TimeRules {
         Self { resets: Rules::none(Zone::utc()), archive_after: None }
     }
 
+    /// The reset rule for a session of such a key, with such a chat behind it.
+    #[must_use]
+    pub fn reset_rule(
+        &self,
+        key: &StreamName,
+        chat_type: Option<ChatType>,
+        in_thread: bool,
+        channel: Option<&str>,
+    ) -> Rule {
+        let key = SessionKey::of_stream(key);
+        let is_chat = matches!(key.as_ref().map(SessionKey::parts), Some(Parts::Channel { .. }));
+        self.resets.of(SessionType::of(chat_type, in_thread), channel, is_chat)
+    }
+
     fn reset_of(&self, entry: &Entry) -> Rule {
         let row = &entry.row;
-        let key = SessionKey::of_stream(&row.key);
-        let is_chat = matches!(key.as_ref().map(SessionKey::parts), Some(Parts::Channel { .. }));
-        let thread = entry.in_thread.then_some("thread");
         let channel = entry.opened_channel.as_deref().or(row.last_channel.as_deref());
-        self.resets.of(SessionType::of(row.chat_type, thread), channel, is_chat)
+        self.reset_rule(&row.key, row.chat_type, entry.in_thread, channel)
     }
 }
 

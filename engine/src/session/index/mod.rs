@@ -64,6 +64,24 @@ impl Sessions {
         self.entries.get(key).map(|entry| &entry.row)
     }
 
+    /// Whether a session has left the lists, as far as events say.
+    #[must_use]
+    pub fn is_archived(&self, key: &StreamName) -> bool {
+        self.entries.get(key).is_some_and(|entry| entry.is_archived())
+    }
+
+    /// The runs of a session that have not ended, by id.
+    pub fn open_runs(&self, key: &StreamName) -> impl Iterator<Item = &str> {
+        let entry = self.entries.get(key);
+        entry.into_iter().flat_map(|entry| entry.runs.keys().map(String::as_str))
+    }
+
+    /// Whether a session said at its opening that its agent is confined.
+    #[must_use]
+    pub fn is_sandboxed(&self, key: &StreamName) -> bool {
+        self.entries.get(key).is_some_and(|entry| entry.sandboxed)
+    }
+
     /// How many sessions there are, archived ones counted.
     #[must_use]
     pub fn len(&self) -> usize {

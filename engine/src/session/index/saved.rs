@@ -106,6 +106,7 @@ struct Session<'a> {
     opened_channel: Option<&'a str>,
     entered_at: i64,
     in_thread: bool,
+    sandboxed: bool,
     fate: Option<Fate>,
     #[serde(borrow)]
     own_announces: Vec<&'a str>,
@@ -230,6 +231,7 @@ impl<'a> Session<'a> {
             opened_channel: entry.opened_channel.as_deref(),
             entered_at: entry.entered_at.as_micros(),
             in_thread: entry.in_thread,
+            sandboxed: entry.sandboxed,
             fate: entry.fate,
             own_announces: entry.own_announces.iter().map(String::as_str).collect(),
             ended_at: entry.ended_at.map(Timestamp::as_micros),
@@ -280,6 +282,7 @@ impl<'a> Session<'a> {
             opened_channel: owned(self.opened_channel),
             entered_at: Timestamp::from_micros(self.entered_at),
             in_thread: self.in_thread,
+            sandboxed: self.sandboxed,
             fate: self.fate,
             own_announces: self.own_announces.into_iter().map(str::to_owned).collect(),
             ended_at: self.ended_at.map(Timestamp::from_micros),

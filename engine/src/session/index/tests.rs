@@ -321,12 +321,12 @@ fn names() {
     check(
         "tele",
         Names::Prefix,
-        "invalid_input ambiguous: \"tele\" fits telegram:1234, telegram:1299, telegram-like (cc:1)",
+        "ambiguous \"tele\" is ambiguous: it fits telegram:1234, telegram:1299, telegram-like (cc:1)",
     );
     check(
         "5f3d",
         Names::Prefix,
-        "invalid_input ambiguous: \"5f3d\" fits 5f3d2c1b (telegram:1299), 5f3d9999 (telegram:1299)",
+        "ambiguous \"5f3d\" is ambiguous: it fits 5f3d2c1b (telegram:1299), 5f3d9999 (telegram:1299)",
     );
     check("5f3", Names::Prefix, "not_found there is no session \"5f3\"");
     check("", Names::Prefix, "not_found there is no session \"\"");

@@ -3,15 +3,27 @@
 use super::*;
 use crate::ErrorKind;
 use crate::clock::Clock;
-use crate::id::StreamName;
+use crate::id::{StreamName, Version};
 use crate::session::scene::Scene;
+use crate::store::{Decider, View};
 
 fn user(channel: &str, chat: &str, text: &str) -> Push {
     Push::new(channel, chat, Role::User, text, AgentId::parse("main").unwrap())
 }
 
 fn run(scene: &Scene, what: &Push) -> Result<Pushed> {
-    push(&scene.store, what, scene.clock.now())
+    run_under(scene, what, &TimeRules::none(), None)
+}
+
+fn run_under(
+    scene: &Scene,
+    what: &Push,
+    rules: &TimeRules,
+    policy: Option<&PolicyFile>,
+) -> Result<Pushed> {
+    let sessions = || Folded::of(&scene.store, View::Durable).map(Arc::new);
+    let terms = Terms { rules, policy, sessions: &sessions };
+    push(&scene.store, what, &terms, scene.clock.now())
 }
 
 /// The stream's events: type, batch and data.
@@ -170,8 +182,11 @@ fn the_decision_is_made_on_what_is_there() {
     let scene = Scene::new();
     scene.event("x:1", "x.acme.note", "{}");
     let late = user("cli", "default", "late");
-    let mut pusher = Pusher::new(&late, scene.clock.now()).unwrap();
-    pusher.load(&scene.store).unwrap();
+    let rules = TimeRules::none();
+    let sessions = || Folded::of(&scene.store, View::Durable).map(Arc::new);
+    let terms = Terms { rules: &rules, policy: None, sessions: &sessions };
+    let mut pusher = Pusher::new(&late, &terms, scene.clock.now()).unwrap();
+    pusher.load(&scene.store, scene.clock.now()).unwrap();
     run(&scene, &user("cli", "default", "early")).unwrap();
     let appended = scene.store.append_deciding(&mut pusher, Durability::Synced).unwrap();
     assert_eq!(appended.positions.len(), 1);
@@ -209,4 +224,180 @@ fn refused() {
     );
     assert!(scene.records().is_empty());
     assert_eq!(scene.store.head(&StreamName::new("cli:1").unwrap()).unwrap(), Version::ZERO);
+}
+
+/// Rules that end a chat's part after so many minutes without a person.
+fn idle(minutes: u64) -> TimeRules {
+    let mut rules = TimeRules::none();
+    rules.resets.channel_chats_idle_minutes = Some(minutes);
+    rules
+}
+
+fn minutes(scene: &Scene, minutes: u64) {
+    scene.clock.advance(std::time::Duration::from_secs(60 * minutes));
+}
+
+/// Goal: a turn from outside after the idle time begins another part, in one batch and ahead of the turn, with the
+/// moment at which the time was over; nothing else does. Method: turns of each sort around the limit.
+#[test]
+fn an_idle_part_ends_with_the_next_human_turn() {
+    let scene = Scene::new();
+    let push = |text: &str, role: Role| {
+        let turn = Push { role, ..user("cli", "a", text) };
+        run_under(&scene, &turn, &idle(60), None).unwrap()
+    };
+    let first = push("one", Role::User);
+    minutes(&scene, 50);
+    push("an answer", Role::Assistant);
+    minutes(&scene, 10);
+    let second = push("two", Role::User);
+    assert_eq!((second.session_id.as_str(), second.reset), (first.session_id.as_str(), None));
+    minutes(&scene, 61);
+    let silent = push("nobody", Role::Assistant);
+    assert_eq!((silent.session_id.as_str(), silent.reset), (first.session_id.as_str(), None));
+    let third = push("three", Role::User);
+    assert_eq!(third.reset, Some(ResetReason::Idle));
+    assert_ne!(third.session_id, first.session_id);
+    let log = log(&scene, "cli:a");
+    let expect = format!(
+        r#"session.reset Some((1, 2)) {{"sessionId":"{}","previousSessionId":"{}","reason":"idle","effectiveAt":"2026-04-01T02:00:00.000000Z","rule":{{"mode":"idle","idleMinutes":60}}}}"#,
+        third.session_id, first.session_id
+    );
+    assert_eq!(log[log.len() - 2], expect);
+    assert!(log[log.len() - 1].starts_with("turn Some((2, 2))"), "{log:?}");
+    assert_eq!(push("four", Role::User).reset, None);
+}
+
+/// Goal: the last human turn is found however far back it lies, and no further than the part goes. Method: a hundred
+/// answers behind it; then a part in which nobody has written yet.
+#[test]
+fn the_last_human_turn_is_found() {
+    let scene = Scene::new();
+    let push = |text: &str, role: Role| {
+        let turn = Push { role, ..user("cli", "a", text) };
+        run_under(&scene, &turn, &idle(60), None).unwrap()
+    };
+    push("one", Role::User);
+    minutes(&scene, 59);
+    push("two", Role::User);
+    for _ in 0..100 {
+        push("an answer", Role::Assistant);
+    }
+    minutes(&scene, 2);
+    assert_eq!(push("three", Role::User).reset, None);
+    run(&scene, &Push { owner: true, ..user("cli", "a", "/new") }).unwrap();
+    minutes(&scene, 59);
+    assert_eq!(push("four", Role::User).reset, None);
+}
+
+/// Goal: a run at work puts the reset off, at most for the time that is set, and the event names it. Method: a run that
+/// never ends.
+#[test]
+fn a_run_puts_the_reset_off() {
+    let scene = Scene::new();
+    let turn = user("cli", "a", "hello");
+    let first = run_under(&scene, &turn, &idle(60), None).unwrap();
+    scene.run("r", "cli:a", &first.session_id, "");
+    minutes(&scene, 89);
+    assert_eq!(run_under(&scene, &user("cli", "a", "x"), &idle(30), None).unwrap().reset, None);
+    minutes(&scene, 91);
+    let late = run_under(&scene, &user("cli", "a", "y"), &idle(30), None).unwrap();
+    assert_eq!(late.reset, Some(ResetReason::Idle));
+    assert!(log(&scene, "cli:a").iter().any(|line| line.contains(r#""deferredBy":"r""#)));
+}
+
+/// Goal: a repeat under the same key is the same turn although the part has ended since. Method: the same push on both
+/// sides of the boundary, then a new one.
+#[test]
+fn a_repeat_resets_nothing() {
+    let scene = Scene::new();
+    let turn = Push { idempotency_key: Some("k".into()), ..user("cli", "a", "hello") };
+    let first = run_under(&scene, &turn, &idle(60), None).unwrap();
+    minutes(&scene, 120);
+    let again = run_under(&scene, &turn, &idle(60), None).unwrap();
+    assert!(again.repeated && again.reset.is_none());
+    assert_eq!((again.session_id, again.position.seq), (first.session_id, first.position.seq));
+    assert!(run_under(&scene, &user("cli", "a", "x"), &idle(60), None).unwrap().reset.is_some());
+}
+
+/// Goal: an owner's command is obeyed and not stored; from anyone else it is a turn. Method: every command, both ways.
+#[test]
+fn commands_of_owners() {
+    let scene = Scene::new();
+    let owner = |text: &str| run(&scene, &Push { owner: true, ..user("cli", "a", text) });
+    assert_eq!(*owner("/new").unwrap_err().kind(), ErrorKind::NotFound);
+    let first = owner("hello").unwrap();
+    let policy = || {
+        let key = StreamName::new("cli:a").unwrap();
+        let row = scene.sessions().row(&key).unwrap().clone();
+        (row.send_policy, row.turns, row.parts)
+    };
+    assert_eq!(owner("/send off").unwrap().command, Some(Command::Send(Some(SendSwitch::Off))));
+    assert_eq!(policy(), (Some("deny".into()), 1, 1));
+    owner("/SEND on").unwrap();
+    assert_eq!(policy(), (Some("allow".into()), 1, 1));
+    owner("/send inherit").unwrap();
+    assert_eq!(policy(), (None, 1, 1));
+    let new = owner(" /Reset ").unwrap();
+    assert_eq!((new.command, new.reset), (Some(Command::Reset), Some(ResetReason::Manual)));
+    assert_ne!(new.session_id, first.session_id);
+    assert_eq!(policy(), (None, 0, 2));
+    let other = run(&scene, &user("cli", "a", "/new")).unwrap();
+    assert_eq!((other.command, other.session_id), (None, new.session_id));
+    assert_eq!(policy(), (None, 1, 2));
+}
+
+/// Goal: a policy file that says something new is told ahead of the turn, in the same batch, once. Method: a file that
+/// comes, stays, changes, and says less.
+#[test]
+fn a_changed_policy_file_is_told_first() {
+    let scene = Scene::new();
+    let file = |settings: &[(&str, &str)]| PolicyFile {
+        settings: settings
+            .iter()
+            .map(|(name, json)| ((*name).to_owned(), Json::from_text(*json).unwrap()))
+            .collect(),
+        path: "/c/annals.json5".into(),
+        sha256: "ab".into(),
+    };
+    let push = |file: Option<&PolicyFile>| {
+        run_under(&scene, &user("cli", "a", "x"), &TimeRules::none(), file).unwrap();
+        log(&scene, "policy").len()
+    };
+    assert_eq!(push(None), 0);
+    assert_eq!(push(Some(&file(&[]))), 0);
+    let deny = file(&[
+        ("session.sendPolicy", r#"{"default":"deny","rules":[]}"#),
+        ("owners", r#"["telegram:42"]"#),
+    ]);
+    assert_eq!(push(Some(&deny)), 2);
+    assert_eq!(push(Some(&deny)), 2);
+    assert_eq!(push(None), 2);
+    assert_eq!(push(Some(&file(&[("owners", r#"["telegram:42"]"#)]))), 3);
+    let told = log(&scene, "policy");
+    assert_eq!(
+        told[2],
+        r#"policy.changed Some((1, 2)) {"path":"session.sendPolicy","old":{"default":"deny","rules":[]},"new":null,"file":"/c/annals.json5","sha256":"ab"}"#
+    );
+    assert!(told[0].starts_with("policy.changed Some((1, 3))"), "{told:?}");
+}
+
+/// Goal: two that push at the boundary begin one part between them. Method: a decision that was made, and another append
+/// before it is carried out, which the store shows it.
+#[test]
+fn one_reset_for_two_who_push() {
+    let scene = Scene::new();
+    let rules = idle(60);
+    run_under(&scene, &user("cli", "a", "one"), &rules, None).unwrap();
+    minutes(&scene, 61);
+    let sessions = || Folded::of(&scene.store, View::Durable).map(Arc::new);
+    let terms = Terms { rules: &rules, policy: None, sessions: &sessions };
+    let late = user("cli", "a", "late");
+    let mut pusher = Pusher::new(&late, &terms, scene.clock.now()).unwrap();
+    pusher.load(&scene.store, scene.clock.now()).unwrap();
+    assert!(run_under(&scene, &user("cli", "a", "first"), &rules, None).unwrap().reset.is_some());
+    scene.store.append_deciding(&mut pusher, Durability::Synced).unwrap();
+    let resets =
+        log(&scene, "cli:a").iter().filter(|line| line.starts_with("session.reset")).count();
+    assert_eq!(resets, 1);
 }

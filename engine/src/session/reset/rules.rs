@@ -21,9 +21,9 @@ pub enum SessionType {
 impl SessionType {
     /// The type of a session with such a chat behind it.
     #[must_use]
-    pub fn of(chat_type: Option<ChatType>, thread_id: Option<&str>) -> Self {
+    pub const fn of(chat_type: Option<ChatType>, in_thread: bool) -> Self {
         match chat_type {
-            _ if thread_id.is_some_and(|id| !id.is_empty()) => Self::Thread,
+            _ if in_thread => Self::Thread,
             Some(ChatType::Group | ChatType::Channel) => Self::Group,
             Some(ChatType::Direct) | None => Self::Direct,
         }

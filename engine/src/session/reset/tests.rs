@@ -160,10 +160,9 @@ fn the_nearest_rule_is_in_force() {
 /// Goal: a thread is one whatever it hangs on. Method: the types of chats.
 #[test]
 fn types_of_sessions() {
-    assert_eq!(SessionType::of(None, None), SessionType::Direct);
-    assert_eq!(SessionType::of(Some(ChatType::Channel), None), SessionType::Group);
-    assert_eq!(SessionType::of(Some(ChatType::Group), Some("7")), SessionType::Thread);
-    assert_eq!(SessionType::of(None, Some("")), SessionType::Direct);
+    assert_eq!(SessionType::of(None, false), SessionType::Direct);
+    assert_eq!(SessionType::of(Some(ChatType::Channel), false), SessionType::Group);
+    assert_eq!(SessionType::of(Some(ChatType::Group), true), SessionType::Thread);
 }
 
 /// Goal: an event says which rule decided, and nothing that did not. Method: the three modes.

@@ -1,5 +1,9 @@
 //! Whether anything may go out of a session: its own override, then rules over channel, type of chat and key.
 
+mod state;
+
+pub use state::{POLICY_SETTINGS, POLICY_STREAM, PolicyFile, PolicyState};
+
 use serde::{Deserialize, Serialize};
 
 use super::event::{ChatType, words};

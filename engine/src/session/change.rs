@@ -1,0 +1,324 @@
+//! Changing a session that is there: another part, an earlier part again, fields of its row, out of the lists. Each is
+//! decided under the append lock on what other processes appended too, and what changes nothing appends nothing.
+
+use crate::clock::Timestamp;
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::{EventId, Seq, StreamName};
+use crate::projection::{Deciding, Folded};
+use crate::store::{Append, Durability, EventStore, NewEvent};
+
+use super::event::{
+    ArchiveReason, ChatType, Event, Json, Links, Members, ResetReason, SessionArchived,
+    SessionPatched, SessionReset, SessionResumed,
+};
+use super::index::{Found, Sessions};
+use super::policy::SendAction;
+
+/// A change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Another part begins.
+    Reset,
+    /// An earlier part is current again.
+    Resume {
+        /// Its id.
+        part: String,
+    },
+    /// Fields are set; `null` takes one back.
+    Patch(Vec<(String, Json)>),
+    /// It leaves the lists.
+    Archive,
+}
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// The session.
+    pub key: StreamName,
+    /// Its current part from now on.
+    pub session_id: String,
+    /// Where the event stands; `None` when nothing had to change.
+    pub seq: Option<Seq>,
+}
+
+/// The fields that a patch may set.
+pub const PATCHABLE: [&str; 9] = [
+    "label",
+    "displayName",
+    "sendPolicy",
+    "model",
+    "contextTokens",
+    "thinkingLevel",
+    "verboseLevel",
+    "chatType",
+    "deliveryContext",
+];
+
+/// The longest text of a field, in bytes.
+const TEXT_MAX: usize = 1_024;
+
+/// Changes a session. When it returns, the event is on stable storage. `now` is for the ids of what is new.
+///
+/// # Errors
+/// `NotFound` for a session or part that is not there; `Busy` for a reset while a run is at work, which names it;
+/// `InvalidInput` for a field that cannot be set so; what the store says.
+pub fn change(
+    store: &dyn EventStore,
+    sessions: &Folded<Sessions>,
+    found: &Found,
+    change: &Change,
+    now: Timestamp,
+) -> Result<Changed> {
+    let id = EventId::new(now);
+    let part = EventId::new(now).to_string();
+    let mut current = String::new();
+    let mut nothing = false;
+    let decide = |sessions: &Sessions, now: Timestamp| {
+        let decision = Decision { sessions, key: &found.key, part: &part, now };
+        let decided = decision.event(change)?;
+        nothing = decided.is_none();
+        let Some((event, current_part)) = decided else {
+            current = decision.current()?.to_owned();
+            return Err(Error::new(ErrorKind::Refused, "nothing changes"));
+        };
+        current = current_part;
+        let new: NewEvent =
+            event.to_new(found.key.clone(), id, Links { cause: None, flow: Some(id) })?;
+        Ok(Append::new(vec![new]))
+    };
+    let mut deciding = Deciding::on(sessions, decide);
+    let appended = store.append_deciding(&mut deciding, Durability::Synced);
+    drop(deciding);
+    let seq = match appended {
+        Err(_) if nothing => None,
+        other => other?.positions.last().map(|position| position.seq),
+    };
+    Ok(Changed { key: found.key.clone(), session_id: current, seq })
+}
+
+/// The pure part: a state and a change give an event or a refusal.
+struct Decision<'a> {
+    sessions: &'a Sessions,
+    key: &'a StreamName,
+    /// The id of a part that begins.
+    part: &'a str,
+    now: Timestamp,
+}
+
+impl Decision<'_> {
+    fn current(&self) -> Result<&str> {
+        let row = self.sessions.row(self.key).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("there is no session {:?}", self.key.as_str()))
+                .field("sessionKey")
+        })?;
+        Ok(&row.session_id)
+    }
+
+    /// The event and the part that is current behind it; `None` when nothing changes.
+    fn event(&self, change: &Change) -> Result<Option<(Event, String)>> {
+        let current = self.current()?.to_owned();
+        match change {
+            Change::Reset => self.reset(&current).map(Some),
+            Change::Resume { part } => self.resume(part, current),
+            Change::Patch(fields) => {
+                let set = self.differing(fields)?;
+                let event =
+                    SessionPatched { at: None, session_id: current.clone(), set: Members(set) };
+                let changes = !event.set.0.is_empty();
+                Ok(changes.then_some((Event::SessionPatched(event), current)))
+            }
+            Change::Archive => {
+                let event = SessionArchived {
+                    at: None,
+                    session_id: current.clone(),
+                    reason: ArchiveReason::Manual,
+                    effective_at: self.now,
+                    rule: None,
+                };
+                let archived = self.sessions.is_archived(self.key);
+                Ok((!archived).then_some((Event::SessionArchived(event), current)))
+            }
+        }
+    }
+
+    fn reset(&self, current: &str) -> Result<(Event, String)> {
+        if let Some(run) = self.sessions.open_runs(self.key).next() {
+            let message = format!("the run {run} is at work in {:?}", self.key.as_str());
+            return Err(Error::new(ErrorKind::Busy, message).hint("let it end, or kill it, first"));
+        }
+        let event = Event::SessionReset(SessionReset {
+            at: None,
+            session_id: self.part.to_owned(),
+            previous_session_id: current.to_owned(),
+            reason: ResetReason::Manual,
+            effective_at: self.now,
+            rule: None,
+            deferred_by: None,
+        });
+        Ok((event, self.part.to_owned()))
+    }
+
+    fn resume(&self, part: &str, current: String) -> Result<Option<(Event, String)>> {
+        if current == part {
+            return Ok(None);
+        }
+        if !self.sessions.parts(self.key).contains(&part) {
+            let message = format!("{:?} has no part {part:?}", self.key.as_str());
+            return Err(Error::new(ErrorKind::NotFound, message).field("part"));
+        }
+        let event =
+            SessionResumed { at: None, session_id: part.to_owned(), previous_session_id: current };
+        Ok(Some((Event::SessionResumed(event), part.to_owned())))
+    }
+
+    /// The fields that do not stand as they are to be, checked.
+    fn differing(&self, fields: &[(String, Json)]) -> Result<Vec<(String, Json)>> {
+        let row = self.sessions.row(self.key).map(serde_json::to_value);
+        let row = row.and_then(std::result::Result::ok).unwrap_or_default();
+        let mut set = Vec::new();
+        for (field, value) in fields {
+            let value = checked(field, value)?;
+            let new: serde_json::Value = value.read().unwrap_or_default();
+            let known = row.get(field).cloned().unwrap_or_default();
+            if new != known {
+                set.push((field.clone(), value));
+            }
+        }
+        Ok(set)
+    }
+}
+
+/// A field's value in the form in which it is stored.
+fn checked(field: &str, value: &Json) -> Result<Json> {
+    let wrong = |legal: &str| {
+        Err(Error::invalid(format!("{field} cannot be {}", value.as_str()))
+            .field(field)
+            .hint(format!("it is {legal}, or null to take it back")))
+    };
+    if !PATCHABLE.contains(&field) {
+        return Err(Error::invalid(format!("{field:?} cannot be patched"))
+            .field(field)
+            .hint(format!("fields are {}", PATCHABLE.join(", "))));
+    }
+    if value.is_null() {
+        return Ok(Json::null());
+    }
+    let text = value.read::<String>();
+    let folded = text.as_deref().map(|text| text.trim().to_lowercase());
+    match field {
+        "sendPolicy" => match folded.as_deref().and_then(SendAction::from_word) {
+            Some(action) => Json::of(&action),
+            None => wrong("allow or deny"),
+        },
+        "chatType" => match folded.as_deref().and_then(ChatType::from_word) {
+            Some(sort) => Json::of(&sort),
+            None => wrong("direct, group or channel"),
+        },
+        "contextTokens" => match value.read::<u64>() {
+            Some(tokens) => Json::of(&tokens),
+            None => wrong("a whole number"),
+        },
+        "deliveryContext" => match value.read::<super::event::Origin>() {
+            Some(origin) => Json::of(&origin),
+            None => wrong("{channel, to, accountId, threadId}"),
+        },
+        _ => match text.as_deref().map(str::trim) {
+            Some(text) if !text.is_empty() && text.len() <= TEXT_MAX => Json::of(text),
+            _ => wrong("a text of at most 1,024 bytes"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::session::index::Names;
+    use crate::session::key::AgentId;
+    use crate::session::scene::Scene;
+    use crate::store::View;
+
+    fn scene() -> Scene {
+        let scene = Scene::new();
+        scene.opened("cli:a", "p", "").turn("cli:a", "p", "user", "", "hello");
+        scene
+    }
+
+    fn run(scene: &Scene, what: &Change) -> Result<Changed> {
+        let sessions = Folded::<Sessions>::of(&scene.store, View::Durable).unwrap();
+        let main = AgentId::parse("main").unwrap();
+        let found = sessions.state().find("cli:a", &main, Names::Whole).unwrap();
+        change(&scene.store, &sessions, &found, what, scene.clock.now())
+    }
+
+    fn patch(scene: &Scene, field: &str, value: &str) -> Result<Changed> {
+        run(scene, &Change::Patch(vec![(field.to_owned(), Json::from_text(value).unwrap())]))
+    }
+
+    fn last(scene: &Scene) -> String {
+        let record = scene.records().pop().unwrap();
+        format!("{} {}", record.kind, record.data)
+    }
+
+    /// Goal: a patch holds the fields that change and nothing else, checked and folded; one that changes nothing appends
+    /// nothing. Method: every sort of field, good and bad.
+    #[test]
+    fn patches() {
+        let scene = scene();
+        patch(&scene, "sendPolicy", "\" DENY \"").unwrap();
+        assert_eq!(
+            last(&scene),
+            r#"session.patched {"sessionId":"p","set":{"sendPolicy":"deny"}}"#
+        );
+        assert_eq!(patch(&scene, "sendPolicy", "\"deny\"").unwrap().seq, None);
+        patch(&scene, "thinkingLevel", "\"off\"").unwrap();
+        assert_eq!(
+            last(&scene),
+            r#"session.patched {"sessionId":"p","set":{"thinkingLevel":"off"}}"#
+        );
+        patch(&scene, "sendPolicy", "null").unwrap();
+        assert_eq!(last(&scene), r#"session.patched {"sessionId":"p","set":{"sendPolicy":null}}"#);
+        assert_eq!(patch(&scene, "sendPolicy", "null").unwrap().seq, None);
+        for (field, value, hint) in [
+            ("sendPolicy", "\"ask\"", "allow or deny"),
+            ("chatType", "\"crowd\"", "direct, group"),
+            ("contextTokens", "\"many\"", "whole number"),
+            ("label", "\"  \"", "1,024"),
+            ("label", "false", "1,024"),
+            ("turns", "3", "fields are"),
+        ] {
+            let error = patch(&scene, field, value).unwrap_err();
+            assert!(error.hint_text().unwrap().contains(hint), "{field}: {error}");
+        }
+    }
+
+    /// Goal: a reset and a resume change which part is current and lose none. Method: there and back; a part that is
+    /// none; a run at work.
+    #[test]
+    fn parts() {
+        let scene = scene();
+        let reset = run(&scene, &Change::Reset).unwrap();
+        assert!(reset.seq.is_some() && reset.session_id != "p");
+        let back = run(&scene, &Change::Resume { part: "p".into() }).unwrap();
+        assert_eq!(back.session_id, "p");
+        assert_eq!(run(&scene, &Change::Resume { part: "p".into() }).unwrap().seq, None);
+        let none = run(&scene, &Change::Resume { part: "x".into() }).unwrap_err();
+        assert_eq!(*none.kind(), ErrorKind::NotFound);
+        assert_eq!(scene.sessions().row(&StreamName::new("cli:a").unwrap()).unwrap().parts, 2);
+        scene.run("r", "cli:a", "p", "");
+        let busy = run(&scene, &Change::Reset).unwrap_err();
+        assert!(*busy.kind() == ErrorKind::Busy && busy.to_string().contains("run r"), "{busy}");
+    }
+
+    /// Goal: an archived session is archived once, and comes back with its next turn. Method: twice, then a turn.
+    #[test]
+    fn archived() {
+        let scene = scene();
+        assert!(run(&scene, &Change::Archive).unwrap().seq.is_some());
+        assert_eq!(run(&scene, &Change::Archive).unwrap().seq, None);
+        let key = StreamName::new("cli:a").unwrap();
+        assert!(scene.sessions().is_archived(&key));
+        scene.turn("cli:a", "p", "user", "", "again");
+        assert!(!scene.sessions().is_archived(&key));
+    }
+}
