@@ -82,6 +82,8 @@ pub(crate) enum Verb {
     Repair(commands::repair::Args),
     Stats(commands::stats::Args),
     #[command(subcommand)]
+    Heartbeat(commands::heartbeat::Verb),
+    #[command(subcommand)]
     Config(commands::config::Verb),
     Completions(commands::completions::Args),
 }
@@ -90,7 +92,7 @@ pub(crate) enum Verb {
 const GROUPS: &[(&str, &[&str])] = &[
     ("First steps", &["quickstart"]),
     ("Watch and ask", &["tail", "log", "stats"]),
-    ("Sessions", &["sessions", "session"]),
+    ("Sessions", &["sessions", "session", "heartbeat"]),
     ("In and out", &["import", "export"]),
     ("Care", &["verify", "repair", "config"]),
     ("Shell", &["completions"]),

@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod export;
+pub(crate) mod heartbeat;
 pub(crate) mod import;
 pub(crate) mod log;
 pub(crate) mod quickstart;
@@ -63,6 +64,7 @@ fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
         Verb::Verify(args) => verify::run(args, context),
         Verb::Repair(args) => repair::run(args, context),
         Verb::Stats(args) => stats::run(args, context),
+        Verb::Heartbeat(verb) => heartbeat::run(verb, context),
         Verb::Config(verb) => config::run(verb, context),
         Verb::Completions(args) => completions::run(args, context),
     }

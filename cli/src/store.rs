@@ -8,10 +8,12 @@ use annals_engine::clock::Timestamp;
 use annals_engine::config::Origin;
 use annals_engine::engine::{self, Accepted, Engine, Notice, Options, Report};
 use annals_engine::format::STORE_FILE;
+use annals_engine::id::StreamName;
 use annals_engine::import::{DiskTree, Node, SourceTree};
 use annals_engine::projection::Folded;
 use annals_engine::session::index::{Lens, Sessions, TimeRules};
 use annals_engine::session::key::AgentId;
+use annals_engine::session::reset::{Rule, SessionType, Standing};
 use annals_engine::{Error, ErrorKind};
 use annals_tools::{Caller, View};
 use etcetera::BaseStrategy;
@@ -204,8 +206,22 @@ impl Looked {
         }
     }
 
-    /// The sessions.
-    pub(crate) fn sessions(&self) -> &Sessions {
-        self.sessions.state()
+    /// The same store with all its sessions.
+    ///
+    /// # Errors
+    /// Whatever reading meets.
+    pub(crate) fn whole(self) -> Result<Self, Failure> {
+        let sessions = self.engine.sessions()?;
+        Ok(Self { sessions, ..self })
+    }
+
+    /// How a session's current part stands.
+    pub(crate) fn standing(&self, key: &StreamName) -> Standing<'_> {
+        self.sessions.state().standing(key, &self.view().lens)
+    }
+
+    /// The reset rule of a direct chat on a channel for which nothing else is said.
+    pub(crate) fn channel_rule(&self) -> Rule {
+        self.rules.resets.of(SessionType::Direct, None, true)
     }
 }

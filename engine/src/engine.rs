@@ -13,9 +13,11 @@ use crate::error::Result;
 use crate::id::StreamName;
 use crate::log::{self, Log};
 use crate::projection::Folded;
-use crate::session::index::{Sessions, TimeRules};
+use crate::session::change::{Change, Changed, change};
+use crate::session::index::{Found, Sessions, TimeRules};
 use crate::session::policy::PolicyFile;
 use crate::session::push::{Push, Pushed, Terms, push};
+use crate::session::upkeep::{Kept, Limits, keep};
 use crate::storage::{Disk, Storage};
 use crate::store::{EventStore, MemoryStore};
 
@@ -108,6 +110,22 @@ impl Engine {
         let sessions = || self.sessions();
         let terms = Terms { rules, policy, sessions: &sessions };
         push(&*self.store, turn, &terms, self.clock.now())
+    }
+
+    /// Changes a session: see [`change`](crate::session::change::change).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn change(&self, found: &Found, what: &Change) -> Result<Changed> {
+        change(&*self.store, &*self.sessions()?, found, what, self.clock.now())
+    }
+
+    /// Records what time and the limits have archived: see [`keep`](crate::session::upkeep::keep).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn keep_up(&self, rules: &TimeRules, limits: Limits) -> Result<Kept> {
+        keep(&*self.store, &*self.sessions()?, rules, limits, self.clock.now())
     }
 
     /// The clock that this engine goes by.

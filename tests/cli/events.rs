@@ -242,7 +242,7 @@ fn names_that_fit_nothing_or_too_much() {
         home.fails(&["export", name], 3, "not_found");
         home.fails(&["sessions", "history", name], 3, "not_found");
     }
-    let answer = home.fails(&["log", "--session", "agent:main"], 2, "invalid_input");
+    let answer = home.fails(&["log", "--session", "agent:main"], 2, "ambiguous");
     let message = answer["error"]["message"].as_str().expect("text");
     assert!(message.contains(MAIN) && message.contains(CHILD), "{message}");
 }

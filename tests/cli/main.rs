@@ -4,6 +4,7 @@
 mod support;
 
 mod arguments;
+mod chats;
 mod color;
 mod events;
 mod follow;
@@ -15,5 +16,6 @@ mod quickstart;
 mod readers;
 mod repair;
 mod sessions;
+mod settings;
 mod transcripts;
 mod widths;

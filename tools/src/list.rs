@@ -18,10 +18,18 @@ const LIMIT: usize = 50;
 /// # Errors
 /// `InvalidInput` for an unknown kind or a cursor that no answer gave; whatever reading meets.
 pub fn sessions_list(caller: &Caller, view: &View<'_>, args: &ListArgs) -> Result<ListReply> {
+    list(caller, view, args, Shape::Any)
+}
+
+/// The same for sessions whose keys have a shape.
+///
+/// # Errors
+/// As [`sessions_list`].
+pub fn list(caller: &Caller, view: &View<'_>, args: &ListArgs, shape: Shape) -> Result<ListReply> {
     let View { store, sessions, lens } = *view;
     let query = ListQuery {
         kinds: args.kinds.iter().map(|word| kind(word)).collect::<Result<_>>()?,
-        shape: Shape::Any,
+        shape,
         active: args.active_minutes.map(|minutes| (lens.now, minutes)),
         archived: match args.archived {
             ArchivedArg::Without => Archived::Without,

@@ -330,7 +330,11 @@ fn one_guard_for_every_tool() {
                 let nothing = HistoryArgs { session_key: "cli:none".into(), ..args };
                 let unknown = scene.history(&caller, &nothing).expect_err("unknown").to_string();
                 let hidden = answer.expect_err("hidden").to_string();
-                assert_eq!(hidden.replace(name, "cli:none"), unknown, "{seat} {mode:?} {name}");
+                assert_eq!(
+                    hidden.replace(&format!("{name:?}"), "\"cli:none\""),
+                    unknown,
+                    "{seat} {mode:?} {name}"
+                );
                 assert_eq!(*search.expect_err("hidden").kind(), ErrorKind::NotFound);
             }
         }
@@ -356,7 +360,7 @@ fn agents_and_confined_sessions() {
         confined_to_tree: true,
     };
     assert_eq!(count(&with(open.clone())), 5);
-    assert_eq!(count(&with(Visibility { agents: vec!["main".into()], ..open.clone() })), 4);
+    assert_eq!(count(&with(Visibility { agents: vec!["main".into()], ..open })), 4);
     assert_eq!(count(&with(Visibility { mode: Mode::Agent, ..open.clone() })), 4);
     scene.event(
         "telegram:9",

@@ -1,6 +1,6 @@
 //! `sessions`: which sessions there are, and what was said in them: the tools of the agents, with flags.
 
-mod history;
+pub(crate) mod history;
 pub(crate) mod list;
 mod search;
 

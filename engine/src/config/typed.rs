@@ -10,6 +10,7 @@ use crate::session::index::TimeRules;
 use crate::session::key::AgentId;
 use crate::session::policy::{POLICY_SETTINGS, PolicyFile, SendPolicy};
 use crate::session::reset::{Override, Rules, SessionType, Zone};
+use crate::session::upkeep::Limits;
 
 use super::{Config, Origin};
 
@@ -86,6 +87,17 @@ impl Config {
                     Duration::from_secs(minutes.saturating_mul(60))
                 }),
             host_zone,
+        }
+    }
+
+    /// The limits of maintenance.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let days = self.number("session.maintenance.pruneAfterDays");
+        Limits {
+            enforce: self.text("session.maintenance.mode") == Some("enforce"),
+            entries_max: self.number("session.maintenance.maxEntries"),
+            age_max: days.map(|days| Duration::from_secs(days.saturating_mul(86_400))),
         }
     }
 

@@ -109,6 +109,9 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let config = settings::get()?;
     let policy = config.policy_file();
     let pushed = engine.push(&turn, &config.time_rules(), policy.as_ref())?;
+    if pushed.opened {
+        engine.keep_up(&config.time_rules(), config.limits())?;
+    }
     if context.out.format == Format::Json {
         context.out.object(&answer(&pushed))?;
     } else {

@@ -70,12 +70,17 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     };
     let span = if args.all_parts { Span::Whole } else { Span::Part };
     let reply = sessions_history(&operator, &looked.view(), &wanted, span)?;
-    match out.format {
-        Format::Json => out.object(&Answer { ok: true, reply })?,
-        Format::Jsonl => reply.messages.iter().try_for_each(|message| out.object(message))?,
-        _ => show(&reply, out)?,
-    }
+    print(reply, out)?;
     Ok(Exit::Ok)
+}
+
+/// Prints a page in the form that was asked for.
+pub(crate) fn print(reply: HistoryReply, out: &mut Output) -> Result<(), Failure> {
+    match out.format {
+        Format::Json => out.object(&Answer { ok: true, reply }),
+        Format::Jsonl => reply.messages.iter().try_for_each(|message| out.object(message)),
+        _ => show(&reply, out),
+    }
 }
 
 fn show(reply: &HistoryReply, out: &mut Output) -> Result<(), Failure> {

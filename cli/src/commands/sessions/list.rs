@@ -3,8 +3,8 @@
 use annals_engine::clock::Timestamp;
 use annals_engine::session::content;
 use annals_engine::session::event::SessionKind;
-use annals_engine::session::index::Status;
-use annals_tools::list::sessions_list;
+use annals_engine::session::index::{Shape, Status};
+use annals_tools::list::list;
 use annals_tools::wire::{ArchivedArg, ListArgs, ListReply, Listed};
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
@@ -62,6 +62,11 @@ struct Answer {
 }
 
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
+    run_for(args, Shape::Any, context)
+}
+
+/// The same for keys of one shape.
+pub(crate) fn run_for(args: &Args, shape: Shape, context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("sessions list", &[Format::Table, Format::Json, Format::Jsonl, Format::Csv])?;
     let looked = Looked::at(store::open_read_only(&context.global)?, out.now)?;
@@ -77,7 +82,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         },
         cursor: args.cursor.clone(),
     };
-    let reply = sessions_list(&store::operator()?, &looked.view(), &wanted)?;
+    let reply = list(&store::operator()?, &looked.view(), &wanted, shape)?;
     match out.format {
         Format::Json => out.object(&Answer { ok: true, reply })?,
         Format::Jsonl => reply.sessions.iter().try_for_each(|listed| out.object(listed))?,

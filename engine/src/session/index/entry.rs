@@ -243,6 +243,11 @@ impl Entry {
         self.row.updated_at = self.row.updated_at.max(at);
     }
 
+    /// Whether nothing is at work in it and nothing is on its way to it or from it.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.runs.is_empty() && self.announces.is_empty() && self.own_announces.is_empty()
+    }
+
     /// Whether it has left the lists.
     pub(super) const fn is_archived(&self) -> bool {
         self.archived

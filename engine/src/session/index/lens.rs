@@ -8,6 +8,7 @@ use crate::id::StreamName;
 use crate::session::event::{ArchiveReason, ChatType, Json, SessionArchived, Setting};
 use crate::session::key::{Parts, SessionKey};
 use crate::session::reset::{PartFacts, Rule, Rules, SessionType, Standing, Zone};
+use crate::session::upkeep::Limits;
 
 use super::entry::Fate;
 use super::row::{Row, Status};
@@ -148,5 +149,51 @@ impl Sessions {
         let mut due: Vec<_> = self.entries.values().filter_map(|entry| due(entry)).collect();
         due.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         due
+    }
+
+    /// Whether time has archived a session by a moment and no event says yet.
+    pub(in crate::session) fn time_archives(&self, key: &StreamName, lens: &Lens<'_>) -> bool {
+        let entry = self.entry(key);
+        entry.is_some_and(|entry| !entry.is_archived() && lens.sees_archived(entry))
+    }
+
+    /// The sessions over the limits that may leave the lists, the oldest first: at rest, with nothing on the way.
+    #[must_use]
+    pub fn over_limits(
+        &self,
+        lens: &Lens<'_>,
+        limits: Limits,
+    ) -> Vec<(StreamName, SessionArchived)> {
+        if limits.entries_max.is_none() && limits.age_max.is_none() {
+            return Vec::new();
+        }
+        let listed = self.entries.values().filter(|entry| !lens.sees_archived(entry));
+        let mut listed: Vec<&Entry> = listed.map(|entry| &**entry).collect();
+        listed.sort_unstable_by_key(|entry| (entry.row.updated_at, &entry.row.key));
+        let count = u64::try_from(listed.len()).unwrap_or(u64::MAX);
+        let mut too_many = limits.entries_max.map_or(0, |most| count.saturating_sub(most));
+        let eldest = limits.age_max.map(|age| lens.now.minus(age));
+        let mut over = Vec::new();
+        for entry in listed.into_iter().filter(|entry| entry.is_at_rest()) {
+            let (name, value) = if eldest.is_some_and(|eldest| entry.row.updated_at < eldest) {
+                let days = limits.age_max.map_or(0, |age| age.as_secs() / 86_400);
+                ("session.maintenance.pruneAfterDays", days)
+            } else if too_many > 0 {
+                ("session.maintenance.maxEntries", limits.entries_max.unwrap_or(0))
+            } else {
+                continue;
+            };
+            too_many = too_many.saturating_sub(1);
+            let rule = Json::of(&value).ok().map(|value| Setting { name: name.to_owned(), value });
+            let event = SessionArchived {
+                at: None,
+                session_id: entry.row.session_id.clone(),
+                reason: ArchiveReason::Maintenance,
+                effective_at: lens.now,
+                rule,
+            };
+            over.push((entry.row.key.clone(), event));
+        }
+        over
     }
 }

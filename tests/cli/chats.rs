@@ -1,0 +1,247 @@
+//! `session` verbs beside the push: contexts, parts, resets, patches, what time changes.
+
+use crate::support::{Home, append, write};
+
+fn config(home: &Home, text: &str) {
+    write(home.path().join(".config/annals/annals.json5"), text);
+}
+
+/// A chat whose only turn from outside is years old.
+fn old_chat(home: &Home) -> String {
+    let id = home.push("telegram", "7", "hello")["sessionId"].as_str().expect("an id").to_owned();
+    append(
+        &home.store(),
+        "telegram:8",
+        "session.opened",
+        "{'at':'2020-05-01T22:00:00.000000Z','sessionId':'old','kind':'other','agentId':'main','channel':'telegram','chatId':'8','spawnDepth':0}",
+    );
+    append(
+        &home.store(),
+        "telegram:8",
+        "turn",
+        "{'at':'2020-05-01T23:00:00.000000Z','sessionId':'old','role':'user','from':'external','content':'long ago'}",
+    );
+    id
+}
+
+/// Goal: a context is what the last turns said, within the limits, and asking for it changes no byte. Method: 41 turns
+/// by the default of 40; fewer turns and characters; the files before and after.
+#[test]
+fn contexts() {
+    let home = Home::new();
+    for n in 0..41 {
+        home.push("cli", "default", &format!("turn {n}"));
+    }
+    let files = || home.ok(&["export", "-o", "raw"]);
+    let before = files();
+    let text = home.ok(&["session", "context", "cli", "default"]);
+    assert!(text.starts_with("user: turn 1\n\nuser: turn 2\n"), "{text}");
+    assert!(text.ends_with("\n\nuser: turn 40\n"), "{text}");
+    assert_eq!(text.matches("user: ").count(), 40);
+    let ran = home.run(&["session", "context", "cli", "default"]);
+    assert!(ran.stderr.contains("trimmed: 1 turn before these"), "{ran:#?}");
+    let all = home.json(&["session", "context", "cli", "default", "--json"]);
+    assert_eq!((&all["turns"], &all["trimmed"]["turns"]), (&40.into(), &1.into()), "{all}");
+    let few = home.ok(&["session", "context", "cli", "default", "--turns", "2"]);
+    assert_eq!(few, "user: turn 39\n\nuser: turn 40\n");
+    let short = home.ok(&["session", "context", "cli", "default", "--limit-chars", "28"]);
+    assert_eq!(short, "user: turn 39\n\nuser: turn 40\n");
+    let shorter = home.ok(&["session", "context", "cli", "default", "--limit-chars", "27"]);
+    assert_eq!(shorter, "user: turn 40\n");
+    let mut command = home.command(&["session", "context", "cli", "default"]);
+    command.env("MESSAGE_SESSION_MAX_TURNS", "3");
+    let ran = crate::support::Ran::of(command);
+    assert_eq!(ran.stdout.matches("user: ").count(), 3, "{ran:#?}");
+    assert_eq!(files(), before);
+    home.fails(&["session", "context", "cli", "other"], 3, "not_found");
+}
+
+/// Goal: a reset keeps everything: the earlier part is listed under the key, readable by its id, and can be made current
+/// again. Method: there and back.
+#[test]
+fn parts() {
+    let home = Home::new();
+    let first = home.push("telegram", "7", "one")["sessionId"].as_str().expect("an id").to_owned();
+    let reset = home.json(&["session", "reset", "telegram", "7", "--json"]);
+    assert_eq!(reset["changed"], true);
+    let second = home.push("telegram", "7", "two")["sessionId"].as_str().expect("an id").to_owned();
+    assert_eq!(reset["sessionId"].as_str(), Some(second.as_str()));
+    let history = home.json(&["sessions", "history", "telegram:7", "--json"]);
+    assert_eq!(history["messages"][0]["content"], "two");
+    assert_eq!(history["otherParts"][0], first.as_str());
+    let old = home.json(&["sessions", "history", &first, "--json"]);
+    assert_eq!(old["messages"][0]["content"], "one");
+    assert!(home.ok(&["session", "resume", "telegram", "7"]).contains("two"));
+    let back = home.ok(&["session", "resume", "telegram", "7", "--part", &first]);
+    assert!(back.contains("resumed") && back.contains("one"), "{back}");
+    assert_eq!(home.push("telegram", "7", "three")["sessionId"], first.as_str());
+    let so = home.ok(&["session", "resume", "telegram", "7", "--part", &first]);
+    assert!(so.contains("is so already"), "{so}");
+    home.fails(&["session", "resume", "telegram", "7", "--part", "nope"], 3, "not_found");
+    home.fails(&["session", "reset", "telegram", "9"], 3, "not_found");
+    let empty = Home::new();
+    empty.fails(&["session", "reset", "telegram", "9"], 3, "not_found");
+    assert!(!empty.store().exists(), "a reset makes no store");
+}
+
+/// Goal: fields are set one by one and taken back, what is wrong is refused, and an override outlives a reset. Method:
+/// good and bad patches, the row after each.
+#[test]
+fn patches() {
+    let home = Home::new();
+    home.push("telegram", "7", "one");
+    let row = || home.json(&["session", "list", "--json"])["sessions"][0].clone();
+    home.ok(&["session", "patch", "telegram", "7", "sendPolicy=DENY", "label=night shift"]);
+    assert_eq!((&row()["sendPolicy"], &row()["label"]), (&"deny".into(), &"night shift".into()));
+    home.ok(&["session", "reset", "telegram", "7"]);
+    assert_eq!(row()["sendPolicy"], "deny");
+    let same = home.json(&["session", "patch", "telegram", "7", "sendPolicy=deny", "--json"]);
+    assert_eq!(same["changed"], false);
+    home.ok(&["session", "patch", "telegram", "7", "sendPolicy=null", "thinkingLevel=off"]);
+    assert_eq!((&row()["sendPolicy"], &row()["thinkingLevel"]), (&().into(), &"off".into()));
+    home.fails(&["session", "patch", "telegram", "7", "sendPolicy=ask"], 2, "invalid_input");
+    home.fails(&["session", "patch", "telegram", "7", "turns=3"], 2, "invalid_input");
+    home.fails(&["session", "patch", "telegram", "7", "label"], 2, "usage");
+}
+
+/// Goal: an owner's command is obeyed and stored as no turn. Method: each from the command line.
+#[test]
+fn commands() {
+    let home = Home::new();
+    home.push("cli", "default", "hello");
+    let off = home.push("cli", "default", "/send off");
+    assert_eq!(off["command"], "/send off");
+    let new = home.push("cli", "default", "/new");
+    assert_eq!((&new["command"], &new["reset"]), (&"/reset".into(), &"manual".into()));
+    let row = home.json(&["session", "list", "--json"])["sessions"][0].clone();
+    assert_eq!((&row["turns"], &row["parts"]), (&0.into(), &2.into()));
+    assert_eq!(row["sendPolicy"], "deny");
+    let said = home.json_lines(&["export", "--type", "turn"]);
+    assert_eq!(said.len(), 1, "{said:?}");
+}
+
+/// Goal: with nothing configured no session ever expires. Method: a chat of years ago.
+#[test]
+fn nothing_expires_by_itself() {
+    let home = Home::new();
+    old_chat(&home);
+    let rows = home.json(&["session", "list", "--json"])["sessions"].clone();
+    assert!(rows.as_array().expect("rows").iter().all(|row| row["status"] == "idle"), "{rows}");
+    assert_eq!(home.ok(&["session", "context", "telegram", "8"]), "user: long ago\n");
+    let next = home.push("telegram", "8", "again");
+    assert_eq!((&next["sessionId"], &next["reset"]), (&"old".into(), &().into()));
+}
+
+/// Goal: from the boundary on every view shows the session as expired, and the next human turn begins another part with
+/// that moment as its effective time, once. Method: a daily rule in a zone that is not the host's, over a chat that
+/// nobody wrote in since 2020; an answer and two pushes.
+#[test]
+fn an_expired_session() {
+    let home = Home::new();
+    old_chat(&home);
+    config(
+        &home,
+        "{ session: { reset: { mode: 'daily', atHour: 4, timeZone: 'Asia/Shanghai' } } }",
+    );
+    let rows = home.json(&["session", "list", "--json"])["sessions"].clone();
+    let row = rows.as_array().expect("rows").iter().find(|row| row["key"] == "telegram:8");
+    // 04:00 in Shanghai on the day after 23:00Z is 20:00Z.
+    let boundary = 1_588_449_600_000_i64;
+    let row = row.expect("the old chat");
+    assert_eq!((&row["status"], &row["expiredAt"]), (&"expired".into(), &boundary.into()));
+    let ran = home.run(&["session", "context", "telegram", "8"]);
+    assert_eq!(ran.stdout, "", "{ran:#?}");
+    assert!(ran.stderr.contains("expired at 2020-05-02T20:00:00"), "{ran:#?}");
+    let status = home.ok(&["session", "status", "telegram", "8"]);
+    assert!(status.contains("daily at 4:00 Asia/Shanghai"), "{status}");
+    let answer =
+        home.json(&["session", "push", "telegram", "8", "assistant", "an answer", "--json"]);
+    assert_eq!(answer["sessionId"], "old");
+    let next = home.push("telegram", "8", "again");
+    assert_eq!(next["reset"], "daily");
+    assert_ne!(next["sessionId"], "old");
+    let more = home.push("telegram", "8", "and again");
+    assert_eq!((&more["sessionId"], &more["reset"]), (&next["sessionId"], &().into()));
+    let resets = home.json_lines(&["export", "--type", "session.reset"]);
+    assert_eq!(resets.len(), 1);
+    let data = &resets[0]["data"];
+    assert_eq!(data["effectiveAt"], "2020-05-02T20:00:00.000000Z");
+    assert_eq!(data["rule"]["timeZone"], "Asia/Shanghai");
+    let whole = home.ok(&["sessions", "history", "telegram:8", "--all-parts"]);
+    assert!(whole.contains("long ago") && whole.contains("and again"), "{whole}");
+}
+
+/// Goal: an archived session leaves the lists, stays readable, and comes back with its next turn. Method: all three.
+#[test]
+fn archived() {
+    let home = Home::new();
+    home.push("cli", "a", "one");
+    home.ok(&["session", "archive", "cli", "a"]);
+    let keys = |args: &[&str]| home.json(args)["sessions"].as_array().expect("rows").len();
+    assert_eq!(keys(&["session", "list", "--json"]), 0);
+    assert_eq!(keys(&["session", "list", "--archived", "--json"]), 1);
+    assert!(home.ok(&["sessions", "history", "cli:a"]).contains("one"));
+    home.push("cli", "a", "two");
+    assert_eq!(keys(&["session", "list", "--json"]), 1);
+}
+
+/// Goal: the two status verbs count what there is. Method: chats and a child that runs.
+#[test]
+fn statuses() {
+    let home = Home::new();
+    home.push("cli", "a", "one");
+    home.push("telegram", "7", "two");
+    let child = "agent:main:subagent:c";
+    append(
+        &home.store(),
+        child,
+        "session.opened",
+        "{'sessionId':'c','kind':'other','agentId':'main','parentKey':'cli:a','spawnDepth':1}",
+    );
+    append(
+        &home.store(),
+        "run:r",
+        "run.requested",
+        "{'runId':'r','sessionKey':'agent:main:subagent:c','sessionId':'c','kind':'spawn','agentId':'main','chainId':'x','hop':0,'timeoutSeconds':0,'deliver':false}",
+    );
+    let beat = home.json(&["heartbeat", "status", "--json"]);
+    assert_eq!(beat["channelSessions"]["total"], 2);
+    assert_eq!(
+        (&beat["subagents"]["total"], &beat["subagents"]["waiting"]),
+        (&1.into(), &1.into())
+    );
+    assert!(
+        home.ok(&["heartbeat", "status"]).contains("sub-agents        1: 0 running, 1 waiting")
+    );
+    let status = home.json(&["session", "status", "--json"]);
+    assert_eq!((&status["sessions"], &status["channelSessions"]), (&3.into(), &2.into()));
+    assert_eq!((&status["enabled"], &status["maxTurns"]), (&true.into(), &40.into()));
+    assert!(home.ok(&["session", "status"]).contains("reset             never"));
+    let list = home.json(&["session", "list", "--json"]);
+    assert_eq!(list["total"], 2);
+}
+
+/// Goal: a search finds a word right after its append, in any script, and says where. Method: pushes and searches, good
+/// and bad.
+#[test]
+fn searches() {
+    let home = Home::new();
+    home.push("cli", "a", "the ontology of birds");
+    home.push("telegram", "7", "今天的天气怎么样");
+    let found = home.json(&["sessions", "search", "ONTOLOGY", "--json"]);
+    let hit = &found["results"][0];
+    assert_eq!((&hit["key"], &hit["role"]), (&"cli:a".into(), &"user".into()));
+    assert_eq!(hit["snippet"], "the ontology of birds");
+    assert_eq!(home.json_lines(&["sessions", "search", "天气", "-o", "jsonl"]).len(), 1);
+    let text = home.ok(&["sessions", "search", "birds", "ontology"]);
+    assert!(text.contains("cli:a") && text.contains("the ontology of birds"), "{text}");
+    let none = home.run(&["sessions", "search", "birds", "--session", "telegram:7"]);
+    assert_eq!(
+        (none.code, none.stderr.contains("nothing was found")),
+        (Some(0), true),
+        "{none:#?}"
+    );
+    home.fails(&["sessions", "search", "x", "--session", "telegram:8"], 3, "not_found");
+    home.fails(&["sessions", "search", "x", "--since", "someday"], 2, "usage");
+    home.fails(&["sessions", "search", " "], 2, "invalid_input");
+}
