@@ -61,7 +61,7 @@ impl Timestamp {
     /// The 27 bytes of a line: `2026-11-29T23:04:05.123456Z`.
     #[must_use]
     pub fn to_text(self) -> [u8; 27] {
-        let mut out = *b"0000-00-00T00:00:00.000000Z";
+        let mut out = *FORM;
         let days = self.0.div_euclid(86_400_000_000);
         let mut rest = self.0.rem_euclid(86_400_000_000);
         let (year, month, day) = civil_from_days(days);
@@ -88,13 +88,19 @@ impl Timestamp {
     #[must_use]
     pub fn from_text(text: &[u8]) -> Option<Self> {
         let text: &[u8; 27] = text.try_into().ok()?;
-        let mut at = *text;
+        let mut at = [0; 27];
         let mut wrong = 0;
-        for (byte, form) in at.iter_mut().zip(b"0000-00-00T00:00:00.000000Z") {
-            // What is not a digit in the form is left as nothing.
-            *byte ^= form;
-            wrong |= if *form == b'0' { u8::from(*byte > 9) } else { *byte };
+        // Eight bytes at a time: what is not a digit in the form is left as nothing. The last eight overlap those before.
+        for from in [0, 8, 16, 19] {
+            let form = *FORM.get(from..)?.first_chunk::<8>()?;
+            let bytes = u64::from_le_bytes(*text.get(from..)?.first_chunk::<8>()?);
+            let digits = bytes ^ u64::from_le_bytes(form);
+            // Above this a byte sets the highest bit: 9 where the form has a digit, else 0.
+            let room = u64::from_le_bytes(form.map(|byte| if byte == b'0' { 0x76 } else { 0x7F }));
+            wrong |= (digits & LOW_BITS).wrapping_add(room) | digits;
+            at.get_mut(from..)?.first_chunk_mut::<8>()?.copy_from_slice(&digits.to_le_bytes());
         }
+        wrong &= !LOW_BITS;
         let two = |high: usize| i64::from(at[high]) * 10 + i64::from(at[high + 1]);
         let (year, month, day) = (two(0) * 100 + two(2), two(5), two(8));
         let (hour, minute, second) = (two(11), two(14), two(17));
@@ -113,6 +119,12 @@ impl Timestamp {
         })
     }
 }
+
+/// The form of an instant as text: a digit for each 0.
+const FORM: &[u8; 27] = b"0000-00-00T00:00:00.000000Z";
+
+/// All bits of eight bytes but the highest of each.
+const LOW_BITS: u64 = u64::from_le_bytes([0x7F; 8]);
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -66,22 +66,38 @@ pub(crate) fn unhex(text: &[u8]) -> Option<Crc> {
 }
 
 /// The number that 8 lower-case hexadecimal digits are.
+#[inline]
 pub(super) fn digits(text: [u8; 8]) -> Option<u32> {
-    let [a, b, c, d, e, f, g, h] = text.map(|byte| LOWER_HEX[usize::from(byte)]);
-    let wrong = (a | b | c | d | e | f | g | h) & NO_DIGIT;
-    let pair = |high: u8, low: u8| high << 4 | low;
-    (wrong == 0).then(|| u32::from_be_bytes([pair(a, b), pair(c, d), pair(e, f), pair(g, h)]))
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let word = u64::from_be_bytes(text);
+    // Letters have a bit that digits do not; what remains of a letter counts from 1.
+    let letters = (word >> 6) & ONES;
+    let values = (word & (ONES * 0x0F)) + letters * 9;
+    let halves = (word & (ONES * 0xF0)) ^ ((ONES + letters) * 0x30);
+    let kinds = ((values + ONES * 6) & (ONES * 0x10)) ^ (letters << 4);
+    let wrong = halves | kinds | (values & (ONES * 0x10));
+    let pairs = (values | (values >> 4)) & 0x00FF_00FF_00FF_00FF;
+    let fours = (pairs | (pairs >> 8)) & 0x0000_FFFF_0000_FFFF;
+    let number = u32::try_from((fours | (fours >> 16)) & 0xFFFF_FFFF).ok()?;
+    (wrong == 0).then_some(number)
 }
 
-const NO_DIGIT: u8 = 0xF0;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The value of each byte as a lower-case hexadecimal digit.
-const LOWER_HEX: [u8; 256] = {
-    let mut table = [NO_DIGIT; 256];
-    let mut digit = 0;
-    while digit < 16 {
-        table[b"0123456789abcdef"[digit as usize] as usize] = digit;
-        digit += 1;
+    /// Goal: only lower-case digits are digits. Method: every byte in every place, between others that are.
+    #[test]
+    fn every_byte_as_a_digit() {
+        for place in 0..8 {
+            for byte in 0..=u8::MAX {
+                let mut text = *b"9a0f1b8c";
+                text[place] = byte;
+                let lower = byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+                let known = std::str::from_utf8(&text).ok().filter(|_| lower);
+                let known = known.and_then(|text| u32::from_str_radix(text, 16).ok());
+                assert_eq!(digits(text), known, "{byte} at {place}");
+            }
+        }
     }
-    table
-};
+}

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::format::scan::{Piece, Scan};
+use crate::format::scan::Scan;
 use crate::format::{Fields, LINE_MAX, Line};
 use crate::id::Seq;
-use crate::storage::{Access, read_full};
+use crate::storage::{Access, Advice, read_full};
 use crate::store::{Chain, Cursor, Read, Stretch, View};
 
 use super::LogView;
@@ -82,6 +82,9 @@ impl Stretch for SegmentStretch {
         let from = start.saturating_sub(1);
         if self.visit.next.is_some() {
             let bytes = segments::map(storage, self.visit.first)?;
+            if start == 0 && end >= bytes.len() as u64 {
+                bytes.advise(Advice::Whole);
+            }
             return self.chain(bytes.get(usize_of(from)..).unwrap_or_default(), show);
         }
         let file = segments::open(storage, self.visit.first, Access::Read)?;
@@ -104,20 +107,21 @@ impl SegmentStretch {
         let end = usize_of(self.range.end - self.range.start.saturating_sub(1));
         let mut chain =
             Links { cursor: None, follows: None, ahead: None, sealed: false, events: 0 };
-        let mut ended = false;
-        for (offset, _, piece) in Scan::new(bytes.get(start..).unwrap_or_default()) {
-            let Piece::Line(line) = piece else {
+        let mut scan = Scan::new(bytes.get(start..).unwrap_or_default());
+        let ended = loop {
+            let offset = scan.offset();
+            let Some(raw) = scan.raw() else {
                 // Behind what was shown up to the watermark, half a line is not there yet.
-                ended = self.visit.next.is_none() && piece == Piece::Rest && chain.is_between();
-                if ended {
-                    break;
+                let unfinished = !scan.rest().is_empty();
+                if !unfinished || self.visit.next.is_none() && chain.is_between() {
+                    break unfinished;
                 }
                 return Ok(Chain::Broken);
             };
+            let Ok(line) = raw.decode() else { return Ok(Chain::Broken) };
             let begins = line.fields.batch.is_none_or(|(index, _)| index == 1);
             if begins && (start + offset >= end || self.is_behind_limit(&line)) {
-                ended = true;
-                break;
+                break true;
             }
             if self.range.start == 0
                 && offset == 0
@@ -132,7 +136,7 @@ impl SegmentStretch {
                 return Ok(Chain::Broken);
             }
             show(&line.fields);
-        }
+        };
         // The bytes of a sealed segment end with it; those of the active one were cut off somewhere.
         let at_end = ended || self.visit.next.is_some() || bytes.len() < end + LINE_MAX;
         Ok(match (chain.follows, chain.cursor) {

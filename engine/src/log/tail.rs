@@ -239,7 +239,7 @@ impl Tail {
         let bytes = segments::map(storage, segment)?;
         let reached = visit.steps(storage, &bytes, start, &mut |step| {
             match step {
-                Step::Line(span, line) => self.apply(span, &line),
+                Step::Line(span, line) => self.apply(span, line),
                 Step::Break(found) => self.pass_over(&found),
             }
             Ok(true)

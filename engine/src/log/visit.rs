@@ -53,15 +53,21 @@ impl SegmentVisit {
         let start = usize::try_from(from.offset).unwrap_or(usize::MAX);
         let bytes = bytes.get(start..).unwrap_or_default();
         let mut walk = Walk::new(bytes, from.offset, from.link, bound).inside_batch(from.ahead);
-        while let Some(step) = walk.next() {
-            if let Step::Line(span, line) = &step
-                && span.offset == 0
-                && let Some(detail) = self.header_fault(storage, line)?
-            {
-                sink(Step::Break(self.whole(bytes, bound, detail)))?;
-                return Ok(self.ended(u64::MAX, Link { seq: bound, crc: None }));
-            }
-            if !sink(step)? {
+        loop {
+            let on = if let Some((span, line)) = walk.next_unbroken() {
+                if span.offset == 0
+                    && let Some(detail) = self.header_fault(storage, &line)?
+                {
+                    sink(Step::Break(self.whole(bytes, bound, detail)))?;
+                    return Ok(self.ended(u64::MAX, Link { seq: bound, crc: None }));
+                }
+                sink(Step::Line(span, &line))?
+            } else if let Some(found) = walk.next_break() {
+                sink(Step::Break(found))?
+            } else {
+                break;
+            };
+            if !on {
                 let at = At { offset: walk.offset(), link: walk.link(), ahead: walk.ahead() };
                 return Ok(Reached { at, done: false });
             }

@@ -61,10 +61,10 @@ pub(super) struct Break {
 }
 
 /// One step along a segment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) enum Step<'a> {
     /// A line that follows the one before and belongs to a whole batch.
-    Line(Span, Line<'a>),
+    Line(Span, &'a Line<'a>),
     /// Damage with readable lines behind it.
     Break(Break),
 }
@@ -73,9 +73,8 @@ pub(super) enum Step<'a> {
 /// behind.
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
-    bytes: &'a [u8],
+    scan: Scan<'a>,
     base: u64,
-    at: usize,
     link: Link,
     /// A line that stands alone behind damage is believed up to this position.
     bound: Seq,
@@ -86,7 +85,7 @@ pub(super) struct Walk<'a> {
     /// Those of them that were read already, with their lengths.
     batch: VecDeque<(usize, Line<'a>)>,
     sealed: bool,
-    /// What lies behind the first damage, by offset in `bytes`: looked at once, however much damage there is.
+    /// What lies behind the first damage, by its offset: looked at once, however much damage there is.
     pieces: Option<Vec<(usize, usize, Piece<'a>)>>,
 }
 
@@ -94,9 +93,8 @@ impl<'a> Walk<'a> {
     /// Walks `bytes`, which begin at offset `base` of their segment and must continue `link`.
     pub(super) const fn new(bytes: &'a [u8], base: u64, link: Link, bound: Seq) -> Self {
         Self {
-            bytes,
+            scan: Scan::new(bytes),
             base,
-            at: 0,
             link,
             bound,
             limit: Seq(link.seq.0.saturating_add(LINES_MAX)),
@@ -125,7 +123,7 @@ impl<'a> Walk<'a> {
 
     /// Where the walk stands, as an offset of the segment.
     pub(super) const fn offset(&self) -> u64 {
-        self.base + self.at as u64
+        self.base + self.scan.offset() as u64
     }
 
     /// Whether the last line was the seal.
@@ -135,7 +133,7 @@ impl<'a> Walk<'a> {
 
     /// The bytes behind the last step.
     pub(super) fn rest(&self) -> &'a [u8] {
-        self.bytes.get(self.at..).unwrap_or_default()
+        self.scan.rest()
     }
 
     /// The next line if the chain leads to it without a break; the walk stays where it is otherwise.
@@ -143,23 +141,35 @@ impl<'a> Walk<'a> {
         if self.sealed {
             return None;
         }
-        let (len, line) = self.next_of_batch().or_else(|| self.next_line())?;
-        let span = Span { offset: self.offset(), len: len as u64 };
-        self.at += len;
-        self.link = Link::behind(&line);
-        self.sealed = is_seal(&line);
-        Some((span, line))
+        if let Some((len, line)) = self.next_of_batch() {
+            let offset = self.offset();
+            self.scan.go_to(self.scan.offset() + len);
+            return Some((self.stepped(offset, &line), line));
+        }
+        let mut scan = self.scan.clone();
+        let raw = scan.raw()?;
+        let line = raw.decode().ok()?;
+        if !self.link.leads_to(&line) || !self.batch_allows(&line, &scan) {
+            return None;
+        }
+        let offset = self.offset();
+        self.scan = scan;
+        Some((self.stepped(offset, &line), line))
     }
 
-    /// The next step; `None` at the end, and where nothing behind the damage can be believed.
-    pub(super) fn next(&mut self) -> Option<Step<'a>> {
-        if let Some((span, line)) = self.next_unbroken() {
-            return Some(Step::Line(span, line));
-        }
+    /// Notes that a line was passed which began at an offset of the segment.
+    fn stepped(&mut self, offset: u64, line: &Line<'a>) -> Span {
+        self.link = Link::behind(line);
+        self.sealed = is_seal(line);
+        Span { offset, len: self.offset() - offset }
+    }
+
+    /// The damage where no line follows; `None` at the end, and where nothing behind the damage can be believed.
+    pub(super) fn next_break(&mut self) -> Option<Break> {
         if self.sealed || self.rest().is_empty() || self.is_unfinished() {
             return None;
         }
-        self.resume().map(Step::Break)
+        self.resume()
     }
 
     fn next_of_batch(&mut self) -> Option<(usize, Line<'a>)> {
@@ -168,15 +178,8 @@ impl<'a> Walk<'a> {
         Some(known)
     }
 
-    fn next_line(&mut self) -> Option<(usize, Line<'a>)> {
-        let (_, len, piece) = Scan::new(self.rest()).next()?;
-        let Piece::Line(line) = piece else { return None };
-        let fits = self.link.leads_to(&line) && self.batch_allows(&line, len);
-        fits.then_some((len, line))
-    }
-
     /// Whether a line may stand here: alone, or in a batch that is here as a whole.
-    fn batch_allows(&mut self, line: &Line<'_>, len: usize) -> bool {
+    fn batch_allows(&mut self, line: &Line<'_>, behind: &Scan<'a>) -> bool {
         if self.ahead > 0 {
             self.ahead -= 1;
             return true;
@@ -185,7 +188,7 @@ impl<'a> Walk<'a> {
             None => true,
             Some((1, count)) => {
                 let mut batch = std::mem::take(&mut self.batch);
-                let whole = self.batch_reach(line, len, count, &mut batch).0 == count;
+                let whole = batch_reach(line, behind, count, &mut batch).0 == count;
                 if whole {
                     self.ahead = count - 1;
                 } else {
@@ -198,43 +201,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// How many lines of the batch that begins with `line` are here in order, and whether the bytes end behind them.
-    /// Those behind the first are put in `batch`.
-    fn batch_reach(
-        &self,
-        line: &Line<'_>,
-        len: usize,
-        count: u32,
-        batch: &mut VecDeque<(usize, Line<'a>)>,
-    ) -> (u32, bool) {
-        let behind = self.rest().get(len..).unwrap_or_default();
-        let mut link = Link::behind(line);
-        let mut reach = 1;
-        for (_, len, piece) in Scan::new(behind) {
-            if reach == count {
-                return (reach, false);
-            }
-            let Piece::Line(next) = piece else { return (reach, piece == Piece::Rest) };
-            if !link.leads_to(&next) || next.fields.batch != Some((reach + 1, count)) {
-                return (reach, false);
-            }
-            link = Link::behind(&next);
-            reach += 1;
-            batch.push_back((len, next));
-        }
-        (reach, true)
-    }
-
     /// Whether what is left is the beginning of one line or of one batch and nothing else.
     pub(super) fn is_unfinished(&self) -> bool {
-        let Some((_, len, piece)) = Scan::new(self.rest()).next() else { return true };
+        let mut behind = self.scan.clone();
+        let Some((_, _, piece)) = behind.next() else { return true };
         match piece {
             Piece::Rest => true,
             Piece::Bad(_) => false,
             Piece::Line(line) => {
                 let Some((1, count)) = line.fields.batch else { return false };
                 self.link.leads_to(&line) && {
-                    let (reach, ended) = self.batch_reach(&line, len, count, &mut VecDeque::new());
+                    let (reach, ended) = batch_reach(&line, &behind, count, &mut VecDeque::new());
                     reach < count && ended
                 }
             }
@@ -244,10 +221,8 @@ impl<'a> Walk<'a> {
     /// Looks for the place where the chain goes on: the very line that is expected, else the first line that its
     /// successor or the bound vouches for.
     fn resume(&mut self) -> Option<Break> {
-        let at = self.at;
-        let mut all = self.pieces.take().unwrap_or_else(|| {
-            Scan::new(self.rest()).map(|(offset, len, piece)| (at + offset, len, piece)).collect()
-        });
+        let at = self.scan.offset();
+        let mut all = self.pieces.take().unwrap_or_else(|| self.scan.clone().collect());
         all.drain(..all.partition_point(|(offset, ..)| *offset < at));
         let found = self.resumption(&all).and_then(|index| {
             let (offset, _, Piece::Line(line)) = all.get(index)? else { return None };
@@ -259,7 +234,7 @@ impl<'a> Walk<'a> {
         });
         self.pieces = Some(all);
         let (offset, seq, found) = found?;
-        self.at = offset;
+        self.scan.go_to(offset);
         self.link = Link { seq: Seq(seq.0 - 1), crc: None };
         self.ahead = 0;
         Some(found)
@@ -315,6 +290,31 @@ impl<'a> Walk<'a> {
             detail,
         }
     }
+}
+
+/// How many lines of the batch that begins with `line` are here in order, and whether the bytes end behind them. Those
+/// behind the first, which are what the scan has to come to, are put in `batch`.
+fn batch_reach<'a>(
+    line: &Line<'_>,
+    behind: &Scan<'a>,
+    count: u32,
+    batch: &mut VecDeque<(usize, Line<'a>)>,
+) -> (u32, bool) {
+    let mut link = Link::behind(line);
+    let mut reach = 1;
+    for (_, len, piece) in behind.clone() {
+        if reach == count {
+            return (reach, false);
+        }
+        let Piece::Line(next) = piece else { return (reach, piece == Piece::Rest) };
+        if !link.leads_to(&next) || next.fields.batch != Some((reach + 1, count)) {
+            return (reach, false);
+        }
+        link = Link::behind(&next);
+        reach += 1;
+        batch.push_back((len, next));
+    }
+    (reach, true)
 }
 
 /// Whether a line begins a batch or stands alone.

@@ -10,7 +10,7 @@ use crate::format::{TRAILER, segment_path, trailer};
 use crate::id::Seq;
 use crate::log::tail::trailer_is;
 use crate::log::visit::{At, SegmentVisit};
-use crate::log::walk::{Step, Walk, classify_rest, is_seal, legible};
+use crate::log::walk::{Walk, classify_rest, is_seal, legible};
 use crate::log::{gaps, segments};
 use crate::storage::{Access, File};
 use crate::store::Damage;
@@ -152,7 +152,9 @@ impl Reader {
         }
         let from = self.at;
         let mut walk = Walk::new(bytes, from.offset, from.link, durable).inside_batch(from.ahead);
-        if let Some(Step::Break(found)) = walk.next() {
+        if walk.next_unbroken().is_none()
+            && let Some(found) = walk.next_break()
+        {
             let accepted = self.accepted()?;
             let damage = gaps::damage(segment, &found, accepted);
             self.at = At { offset: walk.offset(), link: walk.link(), ahead: 0 };

@@ -226,7 +226,7 @@ impl Reader {
         let enough = self.at.offset.saturating_add(READY_BYTES);
         let reached = visit.steps(&*view.storage, &bytes, self.at, &mut |step| match step {
             Step::Line(span, line) => {
-                self.take_line(&line)?;
+                self.take_line(line)?;
                 let ahead = line.fields.batch.map_or(0, |(index, count)| count - index);
                 let link = Link { seq: line.fields.seq, crc: Some(line.crc) };
                 self.at = At { offset: span.end(), link, ahead };

@@ -72,10 +72,12 @@ impl Reader {
         let file = segments::open(storage, segment, Access::Read)?;
         let bytes = segments::read_from(storage, segment, &*file, start.offset)?;
         let mut walk = Walk::new(&bytes, start.offset, start.link, self.durable);
-        while let Some(step) = walk.next() {
-            if !look(step)? {
-                break;
-            }
+        let mut on = true;
+        while on {
+            on = match walk.next_unbroken() {
+                Some((span, line)) => look(Step::Line(span, &line))?,
+                None => walk.next_break().is_some(),
+            };
         }
         Ok(found)
     }

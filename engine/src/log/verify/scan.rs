@@ -158,7 +158,7 @@ impl Scanned {
     ) -> Result<()> {
         let reached = visit.steps(storage, bytes, start, &mut |step| {
             match step {
-                Step::Line(span, line) => self.line(storage, span, &line),
+                Step::Line(span, line) => self.line(storage, span, line),
                 Step::Break(found) => {
                     let damage = gaps::damage(visit.first, &found, &[]);
                     self.found.push(Found::Damage(damage));
