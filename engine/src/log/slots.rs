@@ -104,6 +104,29 @@ pub(super) fn peek<T: Value>(storage: &dyn Storage, name: &str) -> Result<Option
     }
 }
 
+/// A lock file that is looked at again and again, by a reader that takes no lock and makes no file.
+#[derive(Debug, Default)]
+pub(super) struct Peeked(Option<(FileId, Arc<dyn File>)>);
+
+impl Peeked {
+    /// The value in the slots of the file that bears the name now.
+    pub(super) fn read<T: Value>(
+        &mut self,
+        storage: &dyn Storage,
+        name: &str,
+    ) -> Result<Option<T>> {
+        let known = self.0.as_ref().filter(|(id, _)| storage.stat(name).is_ok_and(|s| s.id == *id));
+        if known.is_none() {
+            let opened = open_to_read(storage, name)?;
+            self.0 = opened.and_then(|file| Some((file.id().ok()?, file)));
+        }
+        match &self.0 {
+            Some((_, file)) => read_value(storage, name, &**file),
+            None => peek(storage, name),
+        }
+    }
+}
+
 /// Opens a lock file for its slots; `None` when there is none.
 pub(super) fn open_to_read(storage: &dyn Storage, name: &str) -> Result<Option<Arc<dyn File>>> {
     match storage.open(name, Access::Read) {

@@ -51,14 +51,20 @@ impl Record {
     /// # Errors
     /// `InvalidInput` never for a line that the codec wrote; the limits of names are checked again here.
     pub fn from_line(line: &Line<'_>) -> Result<Self> {
+        let stream = StreamName::new(line.fields.stream.as_ref())?;
+        Ok(Self::named(line, stream, EventType::new(line.fields.kind)?))
+    }
+
+    /// The record of a verified line whose names are known already.
+    pub(crate) fn named(line: &Line<'_>, stream: StreamName, kind: EventType) -> Self {
         let f = &line.fields;
-        Ok(Self {
+        Self {
             seq: f.seq,
             time: f.time,
             durable: f.durable,
-            stream: StreamName::new(f.stream.as_ref())?,
+            stream,
             version: f.version,
-            kind: EventType::new(f.kind)?,
+            kind,
             id: f.id,
             batch: f.batch,
             cause: f.cause,
@@ -67,7 +73,7 @@ impl Record {
             data: Payload::verified(f.data),
             prev: f.prev,
             crc: line.crc,
-        })
+        }
     }
 
     /// The line of this record as it stands in the log, its line feed included: the same bytes that it was read from.

@@ -104,6 +104,15 @@ impl Source {
         }
     }
 
+    /// A number made of a byte of each stretch of a line that a processor fetches at a time.
+    pub(super) fn look(&self, offset: u64, len: u64) -> u8 {
+        const FETCHED: usize = 64;
+        let Self::Mapped(bytes) = self else { return 0 };
+        let place = usize::try_from(offset).ok().zip(usize::try_from(len).ok());
+        let line = place.and_then(|(start, len)| bytes.get(start..start.checked_add(len)?));
+        line.unwrap_or_default().iter().step_by(FETCHED).fold(0, |sum, b| sum.wrapping_add(*b))
+    }
+
     /// The bytes of the active segment for a stretch of it: mapped when all of the stretch is durable, in one map with
     /// the stretches for which `map` was filled. Recovery cuts what lies behind the floor alone, so that every page that
     /// holds a byte of such a stretch stays, and an index gives no place outside of its stretch.

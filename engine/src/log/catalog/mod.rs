@@ -17,7 +17,7 @@ use crate::id::{Seq, StoreId, Version};
 use crate::storage::Storage;
 
 use super::index::{Heads, whole};
-use super::slots::peek;
+use super::slots::Peeked;
 use super::{LogView, locked, segments};
 
 use held::Held;
@@ -33,6 +33,7 @@ const SEGMENTS_MAX: usize = 1_024;
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
     state: Mutex<Option<State>>,
+    locks: Mutex<[Peeked; 2]>,
 }
 
 #[derive(Debug)]
@@ -54,8 +55,8 @@ struct Slot {
 /// Where the events of a stream behind some version are.
 #[derive(Debug)]
 struct Plan {
-    /// Stretches that have an index, in order, each with the number of the stream's events to pass over there.
-    stretches: Vec<(Arc<Held>, u64)>,
+    /// Stretches that have an index, in order, each with the places of the stream's rows there.
+    stretches: Vec<(Arc<Held>, Range<u64>)>,
     /// The lines behind them, one after the other.
     recent: Vec<u8>,
     /// The last version of the stream.
@@ -140,10 +141,11 @@ impl Catalog {
 /// Brings what is known up to the end of the log; `false` when it cannot be known without a reading in order.
 fn refresh(state: &mut Option<State>, view: &LogView) -> Result<bool> {
     let storage = &*view.storage;
-    let floor: Durable = peek(storage, SYNC_LOCK)?.unwrap_or_default();
+    let [sync_lock, append_lock] = &mut *locked(&view.catalog.locks);
+    let floor: Durable = sync_lock.read(storage, SYNC_LOCK)?.unwrap_or_default();
     let durable = Seq(floor.seq).max(view.marks.durable());
     // A hint, and a wrong one costs a look at the folder.
-    let written: Option<Written> = peek(storage, APPEND_LOCK).ok().flatten();
+    let written: Option<Written> = append_lock.read(storage, APPEND_LOCK).ok().flatten();
     let current = |known: &State| written.is_some_and(|w| w.segment == known.active.segment.0);
     let grown = match state.as_mut().filter(|known| current(known)) {
         Some(known) => known.active.grow(view, &floor)?,
@@ -232,16 +234,16 @@ impl Plan {
         if !self.open {
             return;
         }
-        let reach = held
-            .index
-            .posted(stream)
-            .map(|posted| Reach { last: posted.version, count: posted.count });
+        let posted = held.index.posted(stream);
         self.sound &= !held.index.is_damaged();
-        let Some(reach) = reach else { return };
+        let Some(posted) = posted else { return };
+        let reach = Reach { last: posted.version, count: posted.count };
         self.head = self.head.max(reach.last);
         if reach.last > after {
             let skip = after.0.saturating_sub(reach.before().0);
-            self.stretches.push((Arc::clone(held), skip));
+            let end = posted.start.saturating_add(posted.count);
+            let places = posted.start.saturating_add(skip)..end;
+            self.stretches.push((Arc::clone(held), places));
         }
         self.open = reach.before() > after;
     }

@@ -1,6 +1,7 @@
 //! Reading one stream by what is kept open. Each line is verified as it is given, and its version is the next one; at
 //! the first that is not, the stream is read on in order, so that damage comes as a gap.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use super::Plan;
 use super::held::Held;
 use crate::error::Result;
 use crate::format::{Line, decode};
-use crate::id::{StreamName, Version};
+use crate::id::{EventType, StreamName, Version};
 use crate::log::LogView;
 use crate::log::reader::Reader;
 use crate::store::{Filter, Item, NamePattern, Read, Record, View};
@@ -20,14 +21,59 @@ pub(in crate::log) struct StreamReader {
     stream: StreamName,
     /// The version before the next event.
     behind: Version,
-    stretches: std::vec::IntoIter<(Arc<Held>, u64)>,
-    /// The stretch that is read, and the places of the rows that are left of it.
-    rows: Option<(Arc<Held>, Range<u64>)>,
+    stretches: std::vec::IntoIter<Rows>,
+    /// The stretch that is read.
+    rows: Option<Rows>,
+    /// The type of the last event that was given.
+    kind: Option<EventType>,
     /// The lines behind all stretches, and how many bytes of them were given.
     recent: Vec<u8>,
     given: usize,
     /// Reads in order, once something was not as expected.
     in_order: Option<Box<Reader>>,
+}
+
+/// So many lines are looked at together before they are read.
+const AHEAD: usize = 64;
+
+/// What is left of the rows of a stretch.
+#[derive(Debug)]
+struct Rows {
+    held: Arc<Held>,
+    places: Range<u64>,
+    /// The rows at the places before them; `None` where the index does not say.
+    ahead: VecDeque<Option<u32>>,
+}
+
+impl Rows {
+    fn new((held, places): (Arc<Held>, Range<u64>)) -> Self {
+        Self { held, places, ahead: VecDeque::new() }
+    }
+
+    fn next(&mut self) -> Option<Option<u32>> {
+        if self.ahead.is_empty() {
+            self.find(AHEAD);
+            look_ahead(std::slice::from_ref(self));
+        }
+        self.ahead.pop_front()
+    }
+
+    /// Finds the next rows, so many at most, and returns how many there were.
+    fn find(&mut self, count: usize) -> usize {
+        let places = self.places.by_ref().take(count);
+        self.ahead.extend(places.map(|place| self.held.index.row_at(place)));
+        self.ahead.len()
+    }
+}
+
+/// Looks at the lines of rows that were found. It tells nothing: the looks do not depend on each other, so that the
+/// memory of one is fetched while that of others is, and is at hand when each line is read.
+fn look_ahead(stretches: &[Rows]) {
+    let found = stretches.iter().flat_map(|rows| rows.ahead.iter().map(|row| (&rows.held, *row)));
+    let places: Vec<_> =
+        found.filter_map(|(held, row)| Some((held, held.index.line(row?)?))).collect();
+    let seen = places.iter().map(|(held, (offset, len))| held.source.look(*offset, *len));
+    std::hint::black_box(seen.fold(0, u8::wrapping_add));
 }
 
 /// What comes next without a reading in order.
@@ -47,12 +93,19 @@ impl StreamReader {
         let plan = view.catalog.plan(&view, stream.as_str(), after)?;
         let known = plan.is_some();
         let Plan { stretches, recent, .. } = plan.unwrap_or_default();
+        let mut stretches: Vec<_> = stretches.into_iter().map(Rows::new).collect();
+        let mut left = AHEAD;
+        for rows in &mut stretches {
+            left = left.saturating_sub(rows.find(left));
+        }
+        look_ahead(&stretches);
         let mut reader = Self {
             view,
             stream: stream.clone(),
             behind: after,
             stretches: stretches.into_iter(),
             rows: None,
+            kind: None,
             recent,
             given: 0,
             in_order: None,
@@ -74,23 +127,19 @@ impl StreamReader {
 
     fn next_known(&mut self) -> Next {
         loop {
-            if let Some((held, places)) = &mut self.rows {
-                let Some(place) = places.next() else {
+            if let Some(rows) = &mut self.rows {
+                let Some(row) = rows.next() else {
                     self.rows = None;
                     continue;
                 };
-                let Some(row) = held.index.row_at(place) else { return Next::Unknown };
-                let held = Arc::clone(held);
+                let Some(row) = row else { return Next::Unknown };
+                let held = Arc::clone(&rows.held);
                 let Some(raw) = held.line(row) else { return Next::Unknown };
                 let line = held.decode(row, &raw).filter(|line| held.batch_is_whole(row, line));
                 return self.take(line.as_ref());
             }
-            if let Some((held, skip)) = self.stretches.next() {
-                let Some(posted) = held.index.posted(self.stream.as_str()) else {
-                    return Next::Unknown;
-                };
-                let end = posted.start.saturating_add(posted.count);
-                self.rows = Some((held, posted.start.saturating_add(skip)..end));
+            if let Some(rows) = self.stretches.next() {
+                self.rows = Some(rows);
                 continue;
             }
             let rest = self.recent.get(self.given..).filter(|rest| !rest.is_empty());
@@ -108,14 +157,15 @@ impl StreamReader {
             line.fields.version == self.behind.next()
                 && line.fields.stream.as_ref() == self.stream.as_str()
         };
-        let record = line.filter(next).and_then(|line| Record::from_line(line).ok());
-        match record {
-            Some(record) => {
-                self.behind = record.version;
-                Next::Record(Box::new(record))
-            }
-            None => Next::Unknown,
-        }
+        let Some(line) = line.filter(next) else { return Next::Unknown };
+        let known = self.kind.take().filter(|kind| kind.as_str() == line.fields.kind);
+        let Some(kind) = known.or_else(|| EventType::new(line.fields.kind).ok()) else {
+            return Next::Unknown;
+        };
+        let record = Record::named(line, self.stream.clone(), kind);
+        self.behind = record.version;
+        self.kind = Some(record.kind.clone());
+        Next::Record(Box::new(record))
     }
 }
 

@@ -148,7 +148,7 @@ fn pages_behind_a_mapped_stretch_are_cut() {
     write_full(&*file, &[b'x'; 64 << 10], end).unwrap();
     let reader = reader(&log);
     let plan = reader.view.catalog.plan(&reader.view, "a", Version::ZERO).unwrap().unwrap();
-    let mapped = |(held, _): &(Arc<Held>, u64)| match &held.source {
+    let mapped = |(held, _): &(Arc<Held>, std::ops::Range<u64>)| match &held.source {
         Source::Mapped(bytes) => bytes.len() as u64 > end,
         Source::File(_) => false,
     };
