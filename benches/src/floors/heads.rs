@@ -11,6 +11,8 @@ use super::map;
 /// What is known of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row<'a> {
+    /// How many events it has.
+    pub events: u64,
     /// How many turns it has.
     pub turns: u64,
     /// How many of them were said by users.
@@ -55,7 +57,8 @@ fn join<'a>(mut rows: Rows<'a>, later: Rows<'a>) -> Rows<'a> {
     for (stream, row) in later {
         let sum = rows.entry(stream).or_default();
         let (turns, by_users) = (sum.turns + row.turns, sum.by_users + row.by_users);
-        *sum = Row { turns, by_users, tokens: sum.tokens + row.tokens, ..row };
+        let events = sum.events + row.events;
+        *sum = Row { events, turns, by_users, tokens: sum.tokens + row.tokens, ..row };
     }
     rows
 }
@@ -77,6 +80,7 @@ fn take<'a>(rows: &mut Rows<'a>, line: &'a [u8]) -> Option<()> {
     }
     let row = rows.entry(stream).or_default();
     (row.version, row.updated) = (version, updated);
+    row.events += 1;
     if kind != b"turn" {
         return Some(());
     }

@@ -62,11 +62,26 @@ pub fn verifies(line: &[u8]) -> bool {
 /// Verifies all segments with so many threads; returns how many lines are good.
 #[must_use]
 pub fn verify(segments: &[Mmap], threads: usize) -> u64 {
+    count(segments, threads, |segment| lines(segment, |_| {}))
+}
+
+/// The same, and of the lines that verify those count that are UTF-8.
+#[must_use]
+pub fn verify_text(segments: &[Mmap], threads: usize) -> u64 {
+    count(segments, threads, |segment| {
+        let mut good = 0;
+        lines(segment, |line| good += u64::from(simdutf8::basic::from_utf8(line).is_ok()));
+        good
+    })
+}
+
+fn count(segments: &[Mmap], threads: usize, of: impl Fn(&[u8]) -> u64 + Sync) -> u64 {
+    let of = &of;
     let part = segments.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
         let parts: Vec<_> = segments
             .chunks(part)
-            .map(|part| scope.spawn(|| part.iter().map(|segment| lines(segment, |_| {})).sum()))
+            .map(|part| scope.spawn(move || part.iter().map(|segment| of(segment)).sum()))
             .collect();
         parts.into_iter().map(|part| -> u64 { part.join().unwrap() }).sum()
     })

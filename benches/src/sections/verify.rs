@@ -6,7 +6,7 @@ use annals_engine::engine;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::Plan;
-use crate::floors::map;
+use crate::floors::{heads, map};
 use crate::report::{Limit, Section, Unit, Verdict};
 use crate::rounds::{self, Contestant, Figure, Side};
 
@@ -28,14 +28,30 @@ pub fn section(plan: &Plan) -> Section {
     let floor = |threads| {
         let begun = Instant::now();
         let found = map::verify(&map::segments(&store), threads);
-        let took = begun.elapsed().as_secs_f64();
-        if found == lines { Ok(Figure::of(took)) } else { Err(format!("{found} of {lines} lines")) }
+        timed(begun, found, lines)
+    };
+    // What else a verification must do besides the checksums: every byte is text, every head is read, and every stream
+    // is followed.
+    let text = || {
+        let begun = Instant::now();
+        let found = map::verify_text(&map::segments(&store), 1);
+        timed(begun, found, lines)
+    };
+    let rows = || {
+        let begun = Instant::now();
+        let segments = map::segments(&store);
+        let found = heads::fold(&segments, 1).values().map(|row| row.events).sum();
+        timed(begun, found, lines)
     };
     let contestants = vec![
         Contestant::new(Side::Ours, "annals, one core", || on_one_core(ours)),
         Contestant::new(Side::Ours, "annals, two cores", ours),
         Contestant::new(Side::Floor, "mmap + newline + CRC, one core", || on_one_core(|| floor(1))),
         Contestant::new(Side::Floor, "mmap + newline + CRC, two cores", || floor(2)),
+        Contestant::new(Side::Floor, "the same and UTF-8, one core", || on_one_core(text)),
+        Contestant::new(Side::Floor, "the same and heads to rows, no UTF-8, one core", || {
+            on_one_core(rows)
+        }),
     ];
     let rows = rounds::run(contestants, plan.rounds);
     let mut section = Section {
@@ -66,6 +82,11 @@ pub fn section(plan: &Plan) -> Section {
         verdict("verify: two cores / one", section.ratio("annals, two cores", mine), 1.7),
     ];
     section
+}
+
+fn timed(begun: Instant, found: u64, lines: u64) -> Result<Figure, String> {
+    let took = begun.elapsed().as_secs_f64();
+    if found == lines { Ok(Figure::of(took)) } else { Err(format!("{found} of {lines} lines")) }
 }
 
 /// Runs on a thread of its own that may use the first core alone, and so may every thread that it starts.
