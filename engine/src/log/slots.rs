@@ -3,12 +3,20 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::format::slot::{self, BLOCK, Value};
 use crate::storage::{self, Access, File, FileId, Locked, Storage, read_full, write_full};
 
 use super::waits::Waits;
+
+/// How often a process looks whether it still needs a lock that another one has, before it waits for the lock alone.
+const LOOKS: u32 = 16;
+
+/// How long it rests between two looks: shorter than a sync, and so long that those who look leave the processor to
+/// those who work.
+const PAUSE: Duration = Duration::from_micros(120);
 
 /// One of the lock files.
 #[derive(Debug)]
@@ -21,6 +29,17 @@ pub(super) struct LockFile {
     /// The generation that was read last under the present lock, and the block to write next.
     next: Cell<Option<(u64, u64)>>,
     waits: Option<Waits>,
+}
+
+/// Whether a lock is needed that another process has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// It is not.
+    None,
+    /// It may be that somebody else does with it what it is needed for.
+    Perhaps,
+    /// It is.
+    Sure,
 }
 
 impl LockFile {
@@ -42,14 +61,42 @@ impl LockFile {
         self.next.set(None);
         loop {
             let locked = self.lock().map_err(|e| self.error("lock", e))?;
-            match self.storage.stat(self.name) {
-                Ok(named) if named.id == self.id => return Ok(locked),
-                Ok(_) => {}
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(self.error("look at", e)),
+            if self.is_named()? {
+                return Ok(locked);
             }
             drop(locked);
             (self.file, self.id) = open(&*self.storage, self.name)?;
+        }
+    }
+
+    /// Takes the lock, unless there is no need for it any more, which `need` tells while another process has it. Those
+    /// that wait in the kernel get a lock one after the other, each with a change of processes before it, though what
+    /// one of them did with it was for all.
+    pub(super) fn acquire_if(&mut self, need: impl Fn(&Self) -> Need) -> Result<Option<Locked>> {
+        for _ in 0..LOOKS {
+            match storage::try_lock(&self.file) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) => return Err(self.error("lock", e)),
+                Ok(locked) if self.is_named()? => {
+                    self.next.set(None);
+                    return Ok(Some(locked));
+                }
+                Ok(_) => break,
+            }
+            match need(self) {
+                Need::None => return Ok(None),
+                Need::Perhaps => std::thread::park_timeout(PAUSE),
+                Need::Sure => break,
+            }
+        }
+        self.acquire().map(Some)
+    }
+
+    fn is_named(&self) -> Result<bool> {
+        match self.storage.stat(self.name) {
+            Ok(named) => Ok(named.id == self.id),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(self.error("look at", e)),
         }
     }
 

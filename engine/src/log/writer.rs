@@ -15,6 +15,7 @@ use crate::store::{Append, Appended, Cursor, Decider, Durability, Record, View};
 use super::draft::{Batch, Draft, Planned};
 use super::queue::{Lead, Role, Waiting};
 use super::recover::durable_at;
+use super::slots::{LockFile, Need};
 use super::tail::{End, Tail, trailer_is};
 use super::{AppendSide, SyncSide, Writer, locked, reader, segments};
 
@@ -23,6 +24,10 @@ const GROUP_BYTES: usize = 4 << 20;
 
 /// How often an append whose lines were cut is made again.
 const ATTEMPTS: u32 = 8;
+
+/// So many lines lie between the floor and the end of an append's own when one other process appends too: the line
+/// that is being synced, and its own. With more it is likely that somebody else's sync is for all.
+const ALONE: u64 = 2;
 
 /// One append of a group.
 struct Job<'a> {
@@ -429,7 +434,8 @@ impl Writer {
         {
             let mut side = locked(&self.sync);
             drop(lead.take());
-            let held = side.lock.acquire()?;
+            let need = |lock: &LockFile| self.need_of_sync(lock, mine).unwrap_or(Need::Sure);
+            let Some(held) = side.lock.acquire_if(need)? else { return Ok(Ack::Durable) };
             let answer = self.try_sync(&side, mine)?;
             drop(held);
             if let Some(ack) = answer {
@@ -446,6 +452,23 @@ impl Writer {
         drop(also_held);
         drop(held);
         Ok(Ack::Again)
+    }
+
+    /// Whether lines are still to be synced, as far as can be told without the sync lock. They are not when the floor
+    /// lies behind them and they are what lies there: a floor never sinks, and nothing below one is cut.
+    fn need_of_sync(&self, lock: &LockFile, mine: &End) -> Result<Need> {
+        let floor: Durable = lock.read()?.unwrap_or_default();
+        self.check_halts(&floor)?;
+        if floor.seq < mine.seq.0 {
+            let crowded = mine.seq.0 - floor.seq > ALONE;
+            return Ok(if crowded { Need::Perhaps } else { Need::Sure });
+        }
+        let file = self.sync_file(mine.segment)?;
+        if !trailer_is(&*self.storage, &*file, mine.segment, mine.offset, mine.crc)? {
+            return Ok(Need::Sure);
+        }
+        self.view.marks.raise(Seq(floor.seq), Seq::ZERO);
+        Ok(Need::None)
     }
 
     /// Under the sync lock: `None` when the log has to be settled.

@@ -57,10 +57,10 @@ impl Call {
         self.op == Op::SyncData && self.name.starts_with(prefix)
     }
 
-    /// Whether it waits for the lock of this file.
+    /// Whether it takes or waits for the lock of this file.
     #[must_use]
     pub fn locks(&self, name: &str) -> bool {
-        self.op == Op::Lock && &*self.name == name
+        matches!(self.op, Op::Lock | Op::TryLock) && &*self.name == name
     }
 
     /// Whether it changes anything that lasts.

@@ -1,10 +1,10 @@
-//! Seven interleavings that broke earlier drafts of the protocol, each as it was: who is held where, who dies, what the
+//! Interleavings that broke earlier drafts of the protocol, each as it was: who is held where, who dies, what the
 //! power loss takes. The right outcome is always the same: nothing acknowledged is lost, nothing is called corrupt that
 //! is not, and what is taken away is kept and named.
 
 use annals_engine::ErrorKind;
 use annals_engine::store::{EventStore, Health};
-use annals_tests::disk::{Cache, Call, EIO, Effect, Loss, Persisted, Rule, Stop, SyncFault};
+use annals_tests::disk::{Cache, Call, EIO, Effect, Loss, Op, Persisted, Rule, Stop, SyncFault};
 use annals_tests::history::{Found, Wrong, segments, torn};
 
 use super::machine::{Machine, active, event, is_write_to_log, log_contains};
@@ -112,6 +112,29 @@ fn one_failed_sync_is_no_corruption() {
         m.power_loss(&Loss::Everything);
         assert_eq!(m.check_recovery(None, &[]), CLEAN, "{fault:?}");
     }
+}
+
+/// Goal: who is covered by another process's sync needs neither the lock of syncing nor a sync of its own. Method: all
+/// three have written when A syncs; A is held before it gives the lock back, and C gets its answer meanwhile.
+#[test]
+fn one_sync_is_for_all_that_have_written() {
+    let m = Machine::new(1);
+    let all = ["first", "second", "third"];
+    let pids = all.map(|text| m.writer(text, vec![vec![event(text, text, 700)]]));
+    pids.iter().for_each(|pid| m.until_it_has_opened(*pid));
+    pids.iter().zip(all).for_each(|(pid, text)| m.until_it_has_written(*pid, text));
+    let [a, b, c] = pids;
+    let gives_back = |call: &Call| call.op == Op::Unlock && &*call.name == "lock.sync";
+    let syncs = || m.disk.trace().iter().filter(|done| done.call.syncs("log/")).count();
+    let before = syncs();
+    assert_eq!(m.disk.run_until(a, |_, call| gives_back(call)), Stop::Reached);
+    m.disk.finish(c);
+    assert_eq!(m.told().synced.len(), 1, "c has its answer");
+    m.disk.finish(a);
+    m.disk.finish(b);
+    assert_eq!((m.told().synced.len(), syncs()), (3, before + 1));
+    m.power_loss(&Loss::Everything);
+    assert_eq!(m.check_recovery(None, &[]), CLEAN);
 }
 
 /// A is killed between its write and its sync; B repeats A's batch. B's answer is the first position, and only after a
