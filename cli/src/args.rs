@@ -82,6 +82,8 @@ pub(crate) enum Verb {
     Repair(commands::repair::Args),
     Stats(commands::stats::Args),
     #[command(subcommand)]
+    Tools(commands::tools::Verb),
+    #[command(subcommand)]
     Heartbeat(commands::heartbeat::Verb),
     #[command(subcommand)]
     Config(commands::config::Verb),
@@ -92,7 +94,7 @@ pub(crate) enum Verb {
 const GROUPS: &[(&str, &[&str])] = &[
     ("First steps", &["quickstart"]),
     ("Watch and ask", &["tail", "log", "stats"]),
-    ("Sessions", &["sessions", "session", "heartbeat"]),
+    ("Sessions", &["sessions", "session", "tools", "heartbeat"]),
     ("In and out", &["import", "export"]),
     ("Care", &["verify", "repair", "config"]),
     ("Shell", &["completions"]),

@@ -12,6 +12,7 @@ pub(crate) mod session;
 pub(crate) mod sessions;
 pub(crate) mod stats;
 pub(crate) mod tail;
+pub(crate) mod tools;
 pub(crate) mod verify;
 
 use std::ffi::OsString;
@@ -64,6 +65,7 @@ fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
         Verb::Verify(args) => verify::run(args, context),
         Verb::Repair(args) => repair::run(args, context),
         Verb::Stats(args) => stats::run(args, context),
+        Verb::Tools(verb) => tools::run(verb, context),
         Verb::Heartbeat(verb) => heartbeat::run(verb, context),
         Verb::Config(verb) => config::run(verb, context),
         Verb::Completions(args) => completions::run(args, context),

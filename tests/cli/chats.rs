@@ -245,3 +245,36 @@ fn searches() {
     home.fails(&["sessions", "search", "x", "--since", "someday"], 2, "usage");
     home.fails(&["sessions", "search", " "], 2, "invalid_input");
 }
+
+/// Goal: the tools of agents can be called from a shell, as the operator and as a session that sees what it may. Method:
+/// a parent, its child and a stranger; both callers; wrong names and arguments.
+#[test]
+fn tools_from_a_shell() {
+    let home = Home::new();
+    home.push("cli", "a", "of the stranger");
+    let child = "agent:main:subagent:c";
+    append(
+        &home.store(),
+        child,
+        "session.opened",
+        "{'sessionId':'c','kind':'other','agentId':'main','spawnDepth':1}",
+    );
+    let all = home.json(&["tools", "call", "sessions_list", "{}"]);
+    assert_eq!((&all["total"], &all["visibility"]), (&2.into(), &().into()), "{all}");
+    let own = home.json(&["tools", "call", "sessions_list", "--as", child]);
+    assert_eq!((&own["total"], &own["visibility"]["mode"]), (&1.into(), &"tree".into()), "{own}");
+    let read = |key: &str| format!("{{\"sessionKey\":\"{key}\"}}");
+    home.fails(
+        &["tools", "call", "sessions_history", &read("cli:a"), "--as", child],
+        3,
+        "not_found",
+    );
+    let denied = home.json_lines(&["export", "--type", "access.denied"]);
+    assert_eq!((denied.len(), &denied[0]["data"]["target"]), (1, &"cli:a".into()));
+    home.fails(&["tools", "call", "sessions_lost"], 3, "not_found");
+    home.fails(&["tools", "call", "sessions_list", "{\"kind\":1}"], 2, "invalid_input");
+    home.fails(&["tools", "call", "sessions_list", "{"], 2, "usage");
+    assert!(home.ok(&["tools", "list"]).contains("sessions_search"));
+    let tools = home.json(&["tools", "list", "--json"]);
+    assert_eq!(tools["tools"][0]["inputSchema"]["type"], "object");
+}

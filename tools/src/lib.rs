@@ -5,6 +5,8 @@
 pub mod caller;
 pub mod history;
 pub mod list;
+pub mod registry;
+mod schema;
 pub mod search;
 pub mod view;
 pub mod visibility;

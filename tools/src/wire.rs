@@ -1,18 +1,21 @@
 //! Arguments and replies as they are on the wire. Only these types know JSON names.
 
+use annals_engine::session::event::{Role, SessionKind};
 use annals_engine::session::history::Message;
 use annals_engine::session::index::Row;
 use annals_engine::session::search::Hit;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::visibility::Told;
 
 /// Arguments of `sessions_list`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListArgs {
     /// Kinds of sessions, any of these; none means all.
     #[serde(default)]
+    #[schemars(extend("items" = words(SessionKind::ALL.iter().map(|kind| kind.as_str()))))]
     pub kinds: Vec<String>,
     /// The most rows; 50 when absent.
     pub limit: Option<usize>,
@@ -38,6 +41,25 @@ pub enum ArchivedArg {
     Only,
     /// Them too.
     All,
+}
+
+impl JsonSchema for ArchivedArg {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Archived".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "enum": [false, true, "all"] })
+    }
+}
+
+/// The schema of one of these words.
+fn words<'a>(words: impl Iterator<Item = &'a str>) -> serde_json::Value {
+    serde_json::json!({ "type": "string", "enum": words.collect::<Vec<_>>() })
 }
 
 impl TryFrom<serde_json::Value> for ArchivedArg {
@@ -85,7 +107,7 @@ pub struct Listed {
 }
 
 /// Arguments of `sessions_history`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HistoryArgs {
     /// The session: its key, or the id of one of its parts.
@@ -130,7 +152,7 @@ pub struct HistoryReply {
 }
 
 /// Arguments of `sessions_search`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchArgs {
     /// Words that must all occur, in any order and whatever the case of their letters; double quotes keep words together.
@@ -140,6 +162,7 @@ pub struct SearchArgs {
     /// Only this session: its key, or the id of one of its parts.
     pub session_key: Option<String>,
     /// Only turns of this role.
+    #[schemars(extend("enum" = Role::ALL.iter().map(|role| role.as_str()).collect::<Vec<_>>()))]
     pub role: Option<String>,
     /// Only what happened at this time or later, in milliseconds since 1970.
     pub since: Option<i64>,

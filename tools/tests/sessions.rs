@@ -17,6 +17,7 @@ use annals_engine::{ErrorKind, Result};
 use annals_tools::caller::Bounds;
 use annals_tools::history::sessions_history;
 use annals_tools::list::sessions_list;
+use annals_tools::registry::Tool;
 use annals_tools::search::sessions_search;
 use annals_tools::visibility::{Mode, Visibility};
 use annals_tools::wire::{
@@ -382,4 +383,52 @@ fn current() {
     let reply = scene.history(&session("telegram:1", Mode::Own), &args).expect("a history");
     assert_eq!(reply.session_key, "telegram:1");
     assert!(scene.history(&tool(), &args).is_err());
+}
+
+/// Goal: a session that names one that it does not see, or that is not there, leaves that in its own stream; the operator
+/// leaves nothing. Method: the same call from both; what the log holds.
+#[test]
+fn refusals_are_recorded() {
+    let scene = family();
+    let call = |caller: &Caller, key: &str| {
+        let tool = Tool::of("sessions_history").expect("a tool");
+        scene.view(|view| tool.call(caller, view, serde_json::json!({ "sessionKey": key })))
+    };
+    let child = session("agent:main:subagent:c", Mode::Tree);
+    assert_eq!(call(&child, "current").expect("seen")["total"], 1);
+    for key in ["agent:main:main", "cli:none"] {
+        assert_eq!(*call(&child, key).expect_err("hidden").kind(), ErrorKind::NotFound);
+    }
+    assert!(call(&tool(), "cli:none").is_err());
+    let items = scene.store.read(store::Read::default()).expect("read");
+    let denied: Vec<String> = items
+        .filter_map(|item| match item.expect("an item") {
+            store::Item::Record(record) if record.kind.as_str() == "access.denied" => {
+                Some(format!("{} {}", record.stream, record.data))
+            }
+            _ => None,
+        })
+        .collect();
+    let told = |target: &str| {
+        format!(
+            r#"agent:main:subagent:c {{"verb":"sessions_history","target":"{target}","reason":"not_visible"}}"#
+        )
+    };
+    assert_eq!(denied, [told("agent:main:main"), told("cli:none")]);
+}
+
+/// Goal: wrong arguments are told with what is wrong. Method: an unknown name, a wrong type, a missing one.
+#[test]
+fn wrong_arguments() {
+    let scene = family();
+    let call = |name: &str, args: serde_json::Value| {
+        let tool = Tool::of(name).expect("a tool");
+        scene.view(|view| tool.call(&self::tool(), view, args)).expect_err("wrong").to_string()
+    };
+    let wrong = call("sessions_list", serde_json::json!({ "limits": 3 }));
+    assert!(wrong.contains("limits") && wrong.contains("activeMinutes"), "{wrong}");
+    let wrong = call("sessions_history", serde_json::json!({}));
+    assert!(wrong.contains("sessionKey"), "{wrong}");
+    let wrong = call("sessions_list", serde_json::json!({ "limit": "many" }));
+    assert!(wrong.contains("many"), "{wrong}");
 }
