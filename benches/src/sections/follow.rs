@@ -15,6 +15,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::Plan;
 use crate::children::{self, Child};
+use crate::floors::commit::Appender;
+use crate::floors::shared::{Shared, Until};
 use crate::load::Feed;
 use crate::report::{Limit, Section, Unit, Verdict};
 use crate::rounds::{self, Contestant, Figure, Side, percentile};
@@ -43,6 +45,12 @@ pub fn section(plan: &Plan) -> Section {
             other_process(plan, FLOOR, |folder| {
                 let mut file = File::create(folder.join(FILE)).unwrap();
                 Box::new(move |_| file.write_all(&LINE).unwrap())
+            })
+        }),
+        Contestant::new(Side::Floor, SHARED, || {
+            other_process(plan, FLOOR, |folder| {
+                let floor = Shared::new(folder, Until::Written);
+                Box::new(move |_| floor.append(&LINE).unwrap())
             })
         }),
     ];
@@ -79,6 +87,9 @@ pub fn section(plan: &Plan) -> Section {
     ];
     section
 }
+
+/// The floor whose append makes the calls which several processes without a daemon need.
+const SHARED: &str = "the same, written under the locks of several processes";
 
 const OURS: &str = "annals";
 const FLOOR: &str = "floor";
