@@ -27,11 +27,20 @@ fn help_is_as_written_down() {
         "export",
         "verify",
         "repair",
+        "config",
+        "tools",
+        "heartbeat",
         "completions",
     ] {
         check(verb, &[verb, "--help"]);
     }
     check("session-push", &["session", "push", "--help"]);
+    for verb in ["context", "resume", "reset", "status", "patch", "archive"] {
+        check(&format!("session-{verb}"), &["session", verb, "--help"]);
+    }
+    check("sessions-search", &["sessions", "search", "--help"]);
+    check("config-show", &["config", "show", "--help"]);
+    check("tools-call", &["tools", "call", "--help"]);
     check("sessions-list", &["sessions", "list", "--help"]);
     check("sessions-history", &["sessions", "history", "--help"]);
     assert_eq!(home.ok(&["-h"]), home.ok(&["--help"]));
