@@ -15,6 +15,7 @@ use annals_engine::session::index::{Lens, Sessions, TimeRules};
 use annals_engine::session::key::AgentId;
 use annals_engine::session::reset::{Rule, SessionType, Standing};
 use annals_engine::{Error, ErrorKind};
+use annals_tools::caller::MainBucket;
 use annals_tools::{Caller, View};
 use etcetera::BaseStrategy;
 
@@ -163,8 +164,11 @@ pub(crate) fn repair(folder: &Path, reason: &str) -> Result<Accepted, Failure> {
 /// # Errors
 /// Usage, for settings that cannot be.
 pub(crate) fn operator() -> Result<Caller, Failure> {
-    let agent = settings::get()?.default_agent();
-    Ok(Caller::operator(agent.map_or_else(|| AgentId::parse("main"), Ok)?))
+    let config = settings::get()?;
+    let agent = config.default_agent().map_or_else(|| AgentId::parse("main"), Ok)?;
+    let shared = config.text("session.scope") == Some("global");
+    let main = if shared { MainBucket::Shared } else { MainBucket::OfAgent };
+    Ok(Caller { main, ..Caller::operator(agent) })
 }
 
 /// A store as of a moment, under the rules in force.

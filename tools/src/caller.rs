@@ -2,7 +2,7 @@
 
 use annals_engine::id::StreamName;
 use annals_engine::session::index::Names;
-use annals_engine::session::key::AgentId;
+use annals_engine::session::key::{AgentId, SessionKey};
 
 use crate::visibility::Visibility;
 
@@ -28,6 +28,9 @@ impl Bounds {
         Self { rows: usize::MAX, messages: usize::MAX, bytes: usize::MAX, hits: usize::MAX };
 }
 
+/// The key of the bucket that all share.
+pub(crate) const GLOBAL: &str = "global";
+
 /// Who is asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
@@ -39,6 +42,18 @@ pub struct Caller {
     pub bounds: Bounds,
     /// Where the caller sits.
     pub seat: Seat,
+    /// What `main` stands for.
+    pub main: MainBucket,
+}
+
+/// What `main` stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MainBucket {
+    /// The main bucket of the caller's agent.
+    #[default]
+    OfAgent,
+    /// The bucket that all share, `global`.
+    Shared,
 }
 
 /// Where a caller sits.
@@ -59,13 +74,34 @@ impl Caller {
     /// The operator at the command line: beginnings of names are taken and nothing is capped.
     #[must_use]
     pub fn operator(agent: AgentId) -> Self {
-        Self { agent, names: Names::Prefix, bounds: Bounds::NONE, seat: Seat::Operator }
+        Self {
+            agent,
+            names: Names::Prefix,
+            bounds: Bounds::NONE,
+            seat: Seat::Operator,
+            main: MainBucket::OfAgent,
+        }
     }
 
     /// A session that calls a tool.
     #[must_use]
     pub const fn session(agent: AgentId, key: StreamName, visibility: Visibility) -> Self {
         let seat = Seat::Session { key, visibility };
-        Self { agent, names: Names::Whole, bounds: Bounds::TOOL, seat }
+        Self { agent, names: Names::Whole, bounds: Bounds::TOOL, seat, main: MainBucket::OfAgent }
+    }
+
+    /// How a key is shown: the bucket that `main` stands for as `main`, to a session and where all share one; every other
+    /// key as it is.
+    #[must_use]
+    pub fn shown<'a>(&self, key: &'a StreamName) -> &'a str {
+        match (self.main, &self.seat) {
+            (MainBucket::Shared, _) if key.as_str() == GLOBAL => "main",
+            (MainBucket::OfAgent, Seat::Session { .. }) => {
+                let of_agent = SessionKey::of_stream(key);
+                let shown = of_agent.as_ref().map(|key| key.shown_to(&self.agent));
+                if shown == Some("main") { "main" } else { key.as_str() }
+            }
+            _ => key.as_str(),
+        }
     }
 }

@@ -39,7 +39,8 @@ pub fn sessions_history(
         page = history(store, sessions.state(), &found, &query)?;
     }
     let reply = reply(page, sessions, &found);
-    Ok(HistoryReply { visibility: caller.told(sessions.state()), ..reply })
+    let session_key = caller.shown(&found.key).to_owned();
+    Ok(HistoryReply { session_key, visibility: caller.told(sessions.state()), ..reply })
 }
 
 fn reply(page: Page, sessions: &Folded<Sessions>, found: &Found) -> HistoryReply {

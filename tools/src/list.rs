@@ -1,12 +1,13 @@
 //! `sessions_list`: which sessions there are.
 
+use annals_engine::id::StreamName;
 use annals_engine::session::event::SessionKind;
 use annals_engine::session::history::{HistoryQuery, Message, history};
 use annals_engine::session::index::{Archived, Found, ListQuery, Row, Sessions, Shape};
 use annals_engine::store::EventStore;
 use annals_engine::{Error, Result};
 
-use crate::caller::{Caller, Seat};
+use crate::caller::{Caller, MainBucket, Seat};
 use crate::view::View;
 use crate::wire::{ArchivedArg, ListArgs, ListReply, Listed};
 
@@ -36,6 +37,7 @@ pub fn list(caller: &Caller, view: &View<'_>, args: &ListArgs, shape: Shape) -> 
             ArchivedArg::Only => Archived::Only,
             ArchivedArg::All => Archived::With,
         },
+        global: shape == Shape::Any && caller.main == MainBucket::Shared,
         limit: None,
     };
     let mut list = sessions.state().list(&query, &lens);
@@ -53,7 +55,10 @@ pub fn list(caller: &Caller, view: &View<'_>, args: &ListArgs, shape: Shape) -> 
     let messages = args.message_limit.unwrap_or(0).min(caller.bounds.messages);
     let listed = |row: &&Row| {
         let messages = last_messages(store, sessions.state(), row, messages)?;
-        let row = sessions.state().row_at(&row.key, &lens).unwrap_or_else(|| (*row).clone());
+        let mut row = sessions.state().row_at(&row.key, &lens).unwrap_or_else(|| (*row).clone());
+        if let Ok(shown) = StreamName::new(caller.shown(&row.key)) {
+            row.key = shown;
+        }
         Ok(Listed { row, messages })
     };
     Ok(ListReply {

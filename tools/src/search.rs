@@ -3,7 +3,7 @@
 use annals_engine::clock::Timestamp;
 use annals_engine::id::StreamName;
 use annals_engine::session::event::Role;
-use annals_engine::session::search::{SearchQuery, search};
+use annals_engine::session::search::{Hit, SearchQuery, search};
 use annals_engine::{Error, Result};
 
 use crate::caller::Caller;
@@ -35,8 +35,12 @@ pub fn sessions_search(caller: &Caller, view: &View<'_>, args: &SearchArgs) -> R
         row.is_some_and(|row| caller.sees(sessions, row))
     };
     let matches = search(view.store, &query, &sees)?;
+    let shown = |hit: Hit| {
+        let key = StreamName::new(hit.key.as_str());
+        Hit { key: key.map_or(hit.key, |key| caller.shown(&key).to_owned()), ..hit }
+    };
     Ok(SearchReply {
-        results: matches.hits,
+        results: matches.hits.into_iter().map(shown).collect(),
         truncated: matches.truncated,
         damaged: matches.damaged,
         visibility: caller.told(sessions),

@@ -6,7 +6,7 @@ use annals_engine::id::StreamName;
 use annals_engine::session::index::{Found, Row, Sessions};
 use serde::Serialize;
 
-use crate::caller::{Caller, Seat};
+use crate::caller::{Caller, GLOBAL, MainBucket, Seat};
 
 /// How far a session sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -120,6 +120,7 @@ impl Caller {
         };
         let name = match &self.seat {
             Seat::Session { key, .. } if name == "current" => key.as_str(),
+            _ if self.main == MainBucket::Shared && name.eq_ignore_ascii_case("main") => GLOBAL,
             _ => name,
         };
         sessions.find_among(name, &self.agent, self.names, &sees)

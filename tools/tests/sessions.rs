@@ -14,7 +14,7 @@ use annals_engine::session::index::{Lens, Names, Sessions, TimeRules};
 use annals_engine::session::key::AgentId;
 use annals_engine::store::{self, Append, EventStore, MemoryStore};
 use annals_engine::{ErrorKind, Result};
-use annals_tools::caller::Bounds;
+use annals_tools::caller::{Bounds, MainBucket};
 use annals_tools::history::sessions_history;
 use annals_tools::list::sessions_list;
 use annals_tools::registry::Tool;
@@ -431,4 +431,39 @@ fn wrong_arguments() {
     assert!(wrong.contains("sessionKey"), "{wrong}");
     let wrong = call("sessions_list", serde_json::json!({ "limit": "many" }));
     assert!(wrong.contains("many"), "{wrong}");
+}
+
+/// Goal: to a session its own agent's main bucket is `main`, and where all share one that bucket is; nothing else is
+/// renamed, and what is shown can be used to ask. Method: lists and histories of both sorts of callers.
+#[test]
+fn main_is_shown_as_main() {
+    let scene = family();
+    let keys_of = |caller: &Caller| {
+        let reply = scene.list_as(caller, &ListArgs::default()).expect("a list");
+        let mut keys: Vec<String> = keys(&reply).into_iter().map(str::to_owned).collect();
+        keys.sort();
+        keys
+    };
+    let read = |caller: &Caller| {
+        let args = HistoryArgs { session_key: "main".into(), ..HistoryArgs::default() };
+        let reply = scene.history(caller, &args).expect("a history");
+        (reply.session_key, reply.session_id.expect("a part"))
+    };
+    let own = session("agent:main:main", Mode::Tree);
+    assert_eq!(keys_of(&own), ["agent:main:subagent:c", "agent:main:subagent:g", "main"]);
+    assert_eq!(read(&own), ("main".into(), "p".into()));
+    assert!(keys_of(&tool()).contains(&"agent:main:main".to_owned()));
+    scene.event(
+        "global",
+        "session.opened",
+        "{'sessionId':'w','kind':'main','agentId':'main','spawnDepth':0}",
+    );
+    assert_eq!(keys_of(&tool()).len(), 5);
+    let shared = Caller { main: MainBucket::Shared, ..tool() };
+    let listed = keys_of(&shared);
+    assert!(listed.contains(&"main".to_owned()) && listed.len() == 6, "{listed:?}");
+    assert!(
+        listed.contains(&"agent:main:main".to_owned()) && !listed.contains(&"global".to_owned())
+    );
+    assert_eq!(read(&shared), ("main".into(), "w".into()));
 }

@@ -107,5 +107,6 @@ fn bound(operator: &Caller, view: &annals_tools::View<'_>, name: &str) -> Result
     let of_row = sessions.row(&key).and_then(|row| AgentId::parse(&row.agent_id).ok());
     let of_key = || SessionKey::of_stream(&key).and_then(|key| key.agent());
     let agent = of_row.or_else(of_key).unwrap_or_else(|| operator.agent.clone());
-    Ok(Caller::session(agent, key, Visibility::of(settings::get()?)))
+    let bound = Caller::session(agent, key, Visibility::of(settings::get()?));
+    Ok(Caller { main: operator.main, ..bound })
 }

@@ -44,6 +44,8 @@ pub struct ListQuery {
     pub active: Option<(Timestamp, u64)>,
     /// Archived ones.
     pub archived: Archived,
+    /// Whether the bucket that all share is shown, where `main` stands for it.
+    pub global: bool,
     /// The most rows; `None` for all.
     pub limit: Option<usize>,
 }
@@ -58,7 +60,8 @@ pub struct List<'a> {
 }
 
 impl Sessions {
-    /// Lists sessions as of a moment: what time has archived by then is archived. Reserved keys never show.
+    /// Lists sessions as of a moment: what time has archived by then is archived. Reserved keys never show, `global` only
+    /// where it is asked for.
     #[must_use]
     pub fn list(&self, query: &ListQuery, lens: &Lens<'_>) -> List<'_> {
         let mut rows: Vec<&Row> = self
@@ -88,7 +91,7 @@ impl ListQuery {
         archived
             && (self.kinds.is_empty() || self.kinds.contains(&row.kind))
             && since.is_none_or(|since| row.updated_at >= since)
-            && self.shape.fits(row)
+            && (self.shape.fits(row) || self.global && row.key.as_str() == "global")
     }
 }
 
