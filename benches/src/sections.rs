@@ -12,6 +12,7 @@ pub mod point;
 pub mod processes;
 pub mod push;
 pub mod replay;
+pub mod search;
 mod transcripts;
 pub mod verify;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use annals_benches::report::{Section, targets};
 use annals_benches::sections::{
     Plan, append, follow, foreign, growth, import, memory, open, point, processes, push, replay,
-    verify,
+    search, verify,
 };
 use annals_benches::{machine, stored};
 use clap::{Parser, Subcommand};
@@ -57,6 +57,8 @@ enum Verb {
     Foreign,
     /// The last turns of one session
     Point,
+    /// A word in everything that was said
+    Search,
     /// `session push` of the program
     Push,
     /// How soon a follower has an event
@@ -134,6 +136,7 @@ fn of<'a>(verb: &'a Verb, plan: &'a Plan) -> Sections<'a> {
         Verb::Replay => one(replay::section),
         Verb::Foreign => one(foreign::section),
         Verb::Point => one(point::section),
+        Verb::Search => one(search::section),
         Verb::Push => one(push::section),
         Verb::Follow => one(follow::section),
         Verb::Open => one(open::section),
@@ -147,12 +150,13 @@ fn of<'a>(verb: &'a Verb, plan: &'a Plan) -> Sections<'a> {
 }
 
 fn all(plan: &Plan) -> Sections<'_> {
-    let ones: [fn(&Plan) -> Section; 10] = [
+    let ones: [fn(&Plan) -> Section; 11] = [
         append::buffered,
         verify::section,
         replay::section,
         foreign::section,
         point::section,
+        search::section,
         push::section,
         open::section,
         follow::section,
