@@ -26,10 +26,11 @@ struct Work {
     run: fn(&Plan, &Path) -> Result<Figure, String>,
 }
 
-const WORKS: [Work; 5] = [
+const WORKS: [Work; 6] = [
     Work { title: "one synced append", unit: Unit::Micros, linear: false, run: append },
     Work { title: "`session push`", unit: Unit::Micros, linear: false, run: push },
     Work { title: "`sessions history`", unit: Unit::Micros, linear: false, run: history },
+    Work { title: "`sessions list -n 200`", unit: Unit::Micros, linear: false, run: list },
     Work { title: "verify", unit: Unit::Seconds, linear: true, run: verify },
     Work { title: "replay", unit: Unit::Seconds, linear: true, run: replay },
 ];
@@ -100,6 +101,10 @@ fn push(plan: &Plan, store: &Path) -> Result<Figure, String> {
 
 fn history(plan: &Plan, store: &Path) -> Result<Figure, String> {
     program(plan, store, &["sessions", "history", Shape::default().stream(0).as_str()])
+}
+
+fn list(plan: &Plan, store: &Path) -> Result<Figure, String> {
+    program(plan, store, &["sessions", "list", "-n", "200"])
 }
 
 fn program(plan: &Plan, store: &Path, arguments: &[&str]) -> Result<Figure, String> {
