@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Home, lines_of, snapshot, write};
+use crate::support::{Home, append, lines_of, snapshot, write};
 
 const SESSIONS: &str = "agents/main/sessions";
 
@@ -195,4 +195,49 @@ fn real_transcripts() {
     home.ok(&["verify", "--strict"]);
     assert!(!lines_of(&home.ok(&["tail", "-m", "--json"])).is_empty());
     assert!(home.ok(&["sessions", "list", "-n0"]).lines().count() > 2);
+}
+
+/// Goal: what `export --as jsonl` writes goes into another store, where the history is the same, and comes in once; what
+/// has no place in it is counted. Method: a state folder, out of one home and into another; a content that lies apart
+/// from its line; the same file into its own store.
+#[test]
+fn exported_sessions_come_back() {
+    let home = Home::new();
+    source(&home);
+    home.ok(&["import", "backup"]);
+    let id = home.push("cli", "default", "hello")["sessionId"].as_str().expect("an id").to_owned();
+    let long = "größer als eine Zeile ".repeat(60_000);
+    let turn = format!("{{'sessionId':'{id}','role':'user','from':'external','content':'{long}'}}");
+    append(&home.store(), "cli:default", "turn", &turn);
+    let ran = home.run(&["export", "--as", "jsonl"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("left out: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("run.requested 1") && !ran.stderr.contains("log."));
+    let lines = lines_of(&ran.stdout);
+    assert!(lines.iter().all(|line| line["annals"] == 1 && line["session"].is_string()));
+    let other = Home::new();
+    write(other.path().join("sessions.jsonl"), &ran.stdout);
+    let report = other.json(&["import", "sessions.jsonl", "--json"]);
+    assert_eq!(report["sources"][0]["program"], "annals");
+    assert_eq!(report["totals"]["new"], lines.len());
+    let told = |home: &Home| {
+        let list = home.json(&["sessions", "list", "--all", "-n0", "--json"]);
+        let keys = list["sessions"].as_array().expect("rows").iter().map(|row| {
+            let id = row["sessionId"].as_str().expect("an id");
+            let mut page = home.json(&["sessions", "history", id, "--include-tools", "--json"]);
+            // The place is the store's own, and what it made itself has another name elsewhere.
+            for message in page["messages"].as_array_mut().expect("messages") {
+                (message["seq"], message["id"]) = (0.into(), 0.into());
+            }
+            (row["key"].to_string(), page["messages"].clone())
+        });
+        keys.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    assert_eq!(told(&other), told(&home));
+    assert_eq!(other.json(&["import", "sessions.jsonl", "--json"])["totals"]["new"], 0);
+    write(home.path().join("sessions.jsonl"), &ran.stdout);
+    assert_eq!(home.json(&["import", "sessions.jsonl", "--json"])["totals"]["new"], 0);
+    let one = home.json_lines(&["export", "cli:default", "--as", "jsonl"]);
+    assert_eq!((one.len(), &one[2]["content"]), (3, &long.into()));
+    home.fails(&["export", "--as", "jsonl", "-o", "raw"], 2, "usage");
 }

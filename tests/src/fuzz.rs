@@ -12,7 +12,7 @@ use annals_engine::format::scan::{Piece, Scan};
 use annals_engine::format::slot::{self, Durable, Written};
 use annals_engine::format::{self, Payload, TRAILER};
 use annals_engine::id::{EventType, StreamName};
-use annals_engine::import::{MemoryTree, Options, discover_in, import as imports};
+use annals_engine::import::{MemoryTree, Options, Program, discover_in, import as imports};
 use annals_engine::session::event::{Event, TurnHead};
 use annals_engine::session::key::{AgentId, SessionKey};
 use annals_engine::store::{Item, Read, Record};
@@ -122,7 +122,8 @@ pub fn event(bytes: &[u8]) {
 }
 
 /// A file of any bytes, in the place of a transcript or of an index, is imported or refused; every event of a record
-/// names bytes of the file by their hash, and a second import adds nothing.
+/// names bytes of the file by their hash, unless it names those of the file that it was first made from, and a second
+/// import adds nothing.
 pub fn import(bytes: &[u8]) {
     let index = "o/agents/main/sessions/sessions.json";
     let places = [
@@ -144,11 +145,12 @@ pub fn import(bytes: &[u8]) {
         imports(engine.store(), engine.clock(), &tree, &found, &options, &mut |_| {}).unwrap()
     };
     take();
+    let own = found.sources.iter().any(|source| source.program == Program::Annals);
     for item in engine.store().read(Read::default()).unwrap() {
         let Item::Record(record) = item.unwrap() else { panic!("a gap in memory") };
         let data: Value = serde_json::from_str(record.data.as_str()).unwrap();
         let source = &data["source"];
-        if source["file"].as_str().is_none_or(|file| !place.ends_with(file)) {
+        if own || source["file"].as_str().is_none_or(|file| !place.ends_with(file)) {
             continue;
         }
         let number = |name: &str| usize::try_from(source[name].as_u64().unwrap()).unwrap();

@@ -3,6 +3,7 @@
 mod cloud_event;
 mod document;
 mod prose;
+mod transcript;
 
 use annals_engine::id::StoreId;
 use annals_engine::store::{Cursor, View};
@@ -16,6 +17,7 @@ use crate::shown::gap;
 use crate::sieve::{Sieve, Step};
 use crate::store;
 use document::{Document, Markup};
+use transcript::Transcript;
 
 /// Write events for other programs, or sessions to read
 #[derive(Debug, clap::Args)]
@@ -24,6 +26,11 @@ As CloudEvents each line is one event in structured JSON: `stream` is its subjec
 (20 digits, so that it sorts as text), `flow` its correlationid, `cause` its causationid. `time` says \
 when it happened, `recordedtime` when it was appended. The log's own housekeeping is among them. Missing events are events of the type \
 annals.gap. `-o raw` writes the lines of the log byte for byte instead.
+
+As jsonl each line is something that a session said or that became of it: `session` is its key, `type` \
+is turn for what was said, `sessionId` the part; `content`, `calls`, `tokens` and all else as they were \
+recorded. `annals import FILE` takes it into another store, where the history is the same; again adds \
+nothing. Runs and messages between sessions are no part of it, and what is left out is counted at the end.
 
 As Markdown and as text, what was said is whole; what is left out, such as the bytes of pictures, is \
 named in its place. Every line that somebody said is quoted (`> `) in Markdown and set in by two \
@@ -34,6 +41,7 @@ Examples:
   annals export > events.jsonl
   annals export agent:main:main --since 7d
   annals export telegram:42 --as markdown > chat.md
+  annals export 'telegram:*' --as jsonl > chats.jsonl
   annals export --type turn -o raw | jq -r .stream | sort | uniq -c")]
 pub(crate) struct Args {
     /// Only this session, and the runs that work on it: a key, its beginning, or a pattern with * and ?
@@ -57,6 +65,7 @@ pub(crate) struct Args {
 enum What {
     #[default]
     Cloudevents,
+    Jsonl,
     Markdown,
     Text,
 }
@@ -65,6 +74,7 @@ enum What {
 enum Writer {
     CloudEvents,
     Raw,
+    Transcript(Transcript),
     Document(Document),
 }
 
@@ -101,6 +111,11 @@ fn writer(args: &Args, out: &Output) -> Result<Writer, Failure> {
     let markup = match args.what {
         What::Markdown => Markup::Markdown,
         What::Text => Markup::Plain,
+        What::Jsonl => {
+            let forms = [Format::Table, Format::Json, Format::Jsonl];
+            out.only("export --as jsonl", &forms)?;
+            return Ok(Writer::Transcript(Transcript::default()));
+        }
         What::Cloudevents => {
             let forms = [Format::Table, Format::Json, Format::Jsonl, Format::Raw];
             out.only("export", &forms)?;
@@ -115,6 +130,7 @@ impl Writer {
     fn write(&mut self, step: &Step, store: StoreId, out: &mut Output) -> Result<(), Failure> {
         match (self, step) {
             (Self::CloudEvents, step) => cloud_event::write(step, store, out),
+            (Self::Transcript(transcript), step) => transcript.write(step, out),
             (Self::Document(document), step) => document.write(step, out),
             (Self::Raw, Step::Event(shown)) => out.bytes(&shown.record.to_line()),
             (Self::Raw, Step::Gap(damage)) => {
@@ -128,7 +144,8 @@ impl Writer {
     fn end(&self, out: &mut Output) -> Result<(), Failure> {
         match self {
             Self::Document(document) => document.end(out),
-            _ => Ok(()),
+            Self::Transcript(transcript) => transcript.end(out),
+            Self::CloudEvents | Self::Raw => Ok(()),
         }
     }
 }

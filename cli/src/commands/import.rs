@@ -27,8 +27,8 @@ const DAMAGES_SHOWN: usize = 20;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A PATH is a file or a folder: what is in it is found out by looking at it. Known are state folders of \
-OpenClaw from before its sessions moved to SQLite, session files of pi, and sessions of Claude Code \
-with their sub-agents. Sources are only read. A second run adds what is new and nothing twice, so an \
+OpenClaw from before its sessions moved to SQLite, session files of pi, sessions of Claude Code with \
+their sub-agents, and what `annals export --as jsonl` wrote. Sources are only read. A second run adds what is new and nothing twice, so an \
 import that was stopped is simply repeated.
 
 Examples:

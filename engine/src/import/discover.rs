@@ -102,8 +102,14 @@ pub fn discover(path: &Path) -> Result<Discovery> {
 pub fn discover_in(tree: &dyn SourceTree, path: &Path) -> Result<Discovery> {
     let node =
         tree.stat(path).map_err(|e| Error::io("there is nothing to import", e).path(path))?;
-    let mut walk =
-        Walk { tree, found: Discovery::default(), loose: Vec::new(), claude: Vec::new(), nodes: 0 };
+    let mut walk = Walk {
+        tree,
+        found: Discovery::default(),
+        loose: Vec::new(),
+        claude: Vec::new(),
+        own: Vec::new(),
+        nodes: 0,
+    };
     match node.kind {
         NodeKind::File => walk.named_file(&node)?,
         NodeKind::Folder => walk.folder(path, 0)?,
@@ -121,6 +127,8 @@ struct Walk<'a> {
     loose: Vec<Transcript>,
     /// Sessions of Claude Code.
     claude: Vec<Transcript>,
+    /// Transcripts that annals wrote.
+    own: Vec<Transcript>,
     nodes: usize,
 }
 
@@ -202,6 +210,7 @@ impl Walk<'_> {
         };
         match looks {
             Looks::Session => self.loose.push(transcript(node)),
+            Looks::Transcript => self.own.push(transcript(node)),
             Looks::Of(Program::ClaudeCode) => self.claude.push(transcript(node)),
             Looks::Empty | Looks::Unknown | Looks::Index => {
                 self.found.unknown.push(node.path.clone());
@@ -266,6 +275,10 @@ impl Walk<'_> {
             let source = self.claude_source(path);
             self.found.sources.push(source);
         }
+        if !self.own.is_empty() {
+            let own = std::mem::take(&mut self.own);
+            self.found.sources.push(Self::source(Program::Annals, path, own));
+        }
         if !self.found.sources.is_empty() {
             return Ok(self.found);
         }
@@ -284,7 +297,7 @@ impl Walk<'_> {
     }
 }
 
-const KNOWN: &str = "what can be imported: state folders of OpenClaw before its sessions moved to SQLite, session files of pi, and sessions of Claude Code";
+const KNOWN: &str = "what can be imported: state folders of OpenClaw before its sessions moved to SQLite, session files of pi, sessions of Claude Code, and what `annals export --as jsonl` writes";
 
 fn transcript(node: &Node) -> Transcript {
     Transcript { path: node.path.clone(), bytes: node.bytes, modified: node.modified, place: None }
@@ -301,7 +314,7 @@ pub(crate) fn refusal(looks: Looks) -> String {
             "this is a SQLite database (user_version {version}), which cannot be imported yet"
         ),
         Looks::Zstd => "this is compressed with Zstandard, and cannot be imported yet".to_owned(),
-        Looks::Session | Looks::Index | Looks::Empty | Looks::Unknown => {
+        Looks::Session | Looks::Transcript | Looks::Index | Looks::Empty | Looks::Unknown => {
             "this is no transcript of a program known here".to_owned()
         }
     }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
+use super::annals;
 use super::claude::{self, Rows};
 use super::damage::{Damage, DamageClass};
 use super::discover::{Discovery, Extent, Source};
@@ -85,6 +86,7 @@ fn import_source<'s>(
     let mut planned = match (source.program, &source.state) {
         (_, Some(_)) => openclaw::plan(tree, source)?,
         (Program::ClaudeCode, None) => claude::plan(tree, source)?,
+        (Program::Annals, None) => Planned::default(),
         _ => Planned { sessions: pi::plan(tree, source)?, ..Planned::default() },
     };
     if source.extent == Extent::Transcript {
@@ -127,6 +129,9 @@ fn import_source<'s>(
     };
     for damage in &planned.damages {
         shared.damage(&damage.file, damage)?;
+    }
+    if source.program == Program::Annals {
+        annals::import_transcripts(&mut shared, tree, source, options.only.as_ref())?;
     }
     import_sessions(&mut shared, tree, source, &placed)?;
     import_relations(&mut shared)?;

@@ -1,8 +1,8 @@
 //! Other programs' transcripts as events: what is under a path, and every record of it once.
 //!
 //! [`discover`] looks, [`import`] reads and appends. State folders of OpenClaw from the time when its sessions were
-//! files, and session files of pi, formats 1 to 3, are imported; files of other programs are known by sight and refused
-//! by name, never half imported. The source is opened for reading, without a lock, and not touched. Memory does not
+//! files, session files of pi, formats 1 to 3, sessions of Claude Code, and transcripts that this program wrote are
+//! imported; files of other programs are known by sight and refused by name, never half imported. The source is opened for reading, without a lock, and not touched. Memory does not
 //! follow the size of files: of a record that is behind only its identity is held.
 //!
 //! # Keys
@@ -36,6 +36,7 @@
 //! Nothing is passed over in silence: every byte of a transcript is in a record that was taken, in a [`Damage`], or white
 //! space between records. Each damage is in the report, and an `import.damage` event once.
 
+mod annals;
 mod claude;
 mod damage;
 mod discover;

@@ -58,7 +58,7 @@ impl<'s> Meter<'s> {
         Self { tell, behind: 0, total, new_behind: 0, told: 0 }
     }
 
-    fn at(&mut self, offset: u64, new: u64) {
+    pub(crate) fn at(&mut self, offset: u64, new: u64) {
         let done = self.behind + offset;
         if done >= self.told + STEP_BYTES || done >= self.total {
             self.told = done;

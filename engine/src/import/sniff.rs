@@ -80,6 +80,8 @@ impl std::fmt::Display for Program {
 pub(crate) enum Looks {
     /// A session of pi, which is also what a transcript of OpenClaw is.
     Session,
+    /// A transcript that annals wrote.
+    Transcript,
     /// An index of sessions: OpenClaw's `sessions.json`.
     Index,
     /// A file of this program that cannot be imported.
@@ -157,6 +159,9 @@ fn line_looks(line: &[u8]) -> Looks {
         || (has("type") && !has("uuid") && !has("sessionId") && known_entry())
     {
         return Looks::Session;
+    }
+    if has("annals") && has("type") {
+        return Looks::Transcript;
     }
     if has("seq") && has("stream") && has("prev") {
         return Looks::Of(Program::Annals);
@@ -287,6 +292,7 @@ mod tests {
             "{\"type\":\"sess\n{\"type\":\"message\",\"id\":\"1\",\"timestamp\":\"t\",\"message\":{\"role\":\"user\"}}",
             Looks::Session,
         );
+        check(r#"{"annals":1,"session":"cli:a","type":"turn"}"#, Looks::Transcript);
         check("{\n  \"agent:main:main\": {\n    \"sessionId\": \"a\"", Looks::Index);
         check(
             r#"{"parentUuid":null,"sessionId":"s","type":"user","message":{}}"#,

@@ -158,6 +158,11 @@ impl StreamWriter {
         self.known.contains(&id)
     }
 
+    /// What the stream has, in no order.
+    pub(crate) fn known(&self) -> impl Iterator<Item = EventId> {
+        self.known.iter().copied()
+    }
+
     /// The patches that were made from a file.
     pub(crate) fn patches_from(&self, file: &str) -> Patches {
         self.patches.get(file).cloned().unwrap_or_default()

@@ -14,6 +14,7 @@ pub mod policy;
 pub mod push;
 pub mod reset;
 pub mod search;
+pub mod transcript;
 pub mod upkeep;
 
 #[cfg(test)]

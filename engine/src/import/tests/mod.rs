@@ -4,6 +4,7 @@ mod claude;
 mod damage;
 mod flows;
 mod openclaw;
+mod own;
 mod pi;
 mod places;
 mod real;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::*;
 
 /// A folder of real transcripts; says that the test was skipped where there is none.
-fn fixtures(folder: &str) -> Option<PathBuf> {
+pub(super) fn fixtures(folder: &str) -> Option<PathBuf> {
     let Some(root) = std::env::var_os("ANNALS_FIXTURES") else {
         // Not by a macro: what those write is not shown of a test that passes.
         let said = b"skipped: ANNALS_FIXTURES names no folder of real transcripts\n";
