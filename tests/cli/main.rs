@@ -9,6 +9,7 @@ mod color;
 mod events;
 mod follow;
 mod help;
+mod keeping;
 mod memory;
 mod pipes;
 mod push;
