@@ -78,6 +78,12 @@ impl Visibility {
         }
     }
 
+    /// Whether all agents may see each other, whichever there are.
+    fn all_agents_may(&self) -> bool {
+        let fits_all = |pattern: &String| !pattern.is_empty() && pattern.chars().all(|c| c == '*');
+        self.agents_see_each_other && self.agents.iter().any(fits_all)
+    }
+
     /// Whether two agents may see each other.
     #[must_use]
     pub fn agents_may(&self, one: &str, other: &str) -> bool {
@@ -129,8 +135,10 @@ impl Caller {
     /// What an answer says about how much the caller sees; `None` for the operator.
     #[must_use]
     pub fn told(&self, sessions: &Sessions) -> Option<Told> {
+        let Seat::Session { visibility, .. } = &self.seat else { return None };
         let mode = self.mode(sessions)?;
-        Some(Told { mode, restricted: mode != Mode::All })
+        let sees_all = mode == Mode::All && visibility.all_agents_may();
+        Some(Told { mode, restricted: !sees_all })
     }
 }
 

@@ -314,7 +314,7 @@ fn one_guard_for_every_tool() {
         assert_eq!(ids, sees, "{seat} {mode:?}");
         assert_eq!(listed.total, sees.len());
         let told = listed.visibility.expect("a session is told how far it sees");
-        assert_eq!((told.mode, told.restricted), (mode, mode != Mode::All));
+        assert_eq!((told.mode, told.restricted), (mode, true), "agents do not see each other");
         let query = SearchArgs { query: "same word".into(), ..SearchArgs::default() };
         let found = scene.search(&caller, &query).expect("a search");
         assert_eq!(found.results.len(), sees.len(), "{seat} {mode:?}");
@@ -361,6 +361,12 @@ fn agents_and_confined_sessions() {
         confined_to_tree: true,
     };
     assert_eq!(count(&with(open.clone())), 5);
+    let restricted = |visibility: Visibility| {
+        let list = scene.list_as(&with(visibility), &ListArgs::default()).expect("a list");
+        list.visibility.expect("told").restricted
+    };
+    assert!(restricted(open.clone()), "there may be agents of other names");
+    assert!(!restricted(Visibility { agents: vec!["*".into()], ..open }));
     assert_eq!(count(&with(Visibility { agents: vec!["main".into()], ..open })), 4);
     assert_eq!(count(&with(Visibility { mode: Mode::Agent, ..open.clone() })), 4);
     scene.event(
