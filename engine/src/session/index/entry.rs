@@ -34,6 +34,8 @@ pub(in crate::session) struct Entry {
     pub(super) opened_channel: Option<String>,
     /// When its current part became current.
     pub(super) entered_at: Timestamp,
+    /// When a person last wrote in it since then.
+    pub(super) human_at: Option<Timestamp>,
     pub(super) in_thread: bool,
     pub(super) sandboxed: bool,
     /// What becomes of it after its end, if it was spawned here.
@@ -77,6 +79,7 @@ impl Entry {
             opened: false,
             opened_channel: None,
             entered_at: at,
+            human_at: None,
             in_thread: false,
             sandboxed: false,
             fate: None,
@@ -99,7 +102,7 @@ impl Entry {
             part.source_path = event.source_path;
         }
         self.archived = false;
-        self.entered_at = at;
+        (self.entered_at, self.human_at) = (at, None);
         self.in_thread |= event.thread_id.is_some_and(|id| !id.is_empty());
         self.touched(at);
         let row = &mut self.row;
@@ -125,7 +128,8 @@ impl Entry {
         self.opened_channel = event.channel;
     }
 
-    pub(super) fn patched(&mut self, set: &Members) {
+    pub(super) fn patched(&mut self, session_id: &str, set: &Members) {
+        self.enter_first(session_id);
         let row = &mut self.row;
         for (field, value) in &set.0 {
             match field.as_str() {
@@ -149,7 +153,7 @@ impl Entry {
     pub(super) fn entered(&mut self, session_id: &str, at: Timestamp) {
         self.enter(session_id);
         self.archived = false;
-        self.entered_at = at;
+        (self.entered_at, self.human_at) = (at, None);
         self.touched(at);
     }
 
@@ -173,7 +177,8 @@ impl Entry {
         self.ended_at = self.ended_at.max(Some(at));
     }
 
-    pub(super) fn archived(&mut self) {
+    pub(super) fn archived(&mut self, session_id: &str) {
+        self.enter_first(session_id);
         self.archived = true;
     }
 
@@ -184,12 +189,10 @@ impl Entry {
         texts: &Texts,
         told: &mut dyn FnMut(IdHash, u64),
     ) {
-        if self.parts.is_empty() {
-            self.enter(texts.get(&turns.part.session_id));
-        }
-        if turns.human_at.is_some() {
+        self.enter_first(texts.get(&turns.part.session_id));
+        if let Some(at) = turns.human_at() {
             self.archived = false;
-            self.row.last_human_at = self.row.last_human_at.max(turns.human_at);
+            self.row.last_human_at = self.row.last_human_at.max(Some(at));
         }
         let text = |place: &Option<Place>| place.as_ref().map(|place| texts.get(place));
         set(&mut self.row.last_channel, text(&turns.channel));
@@ -197,6 +200,9 @@ impl Entry {
         self.touched(turns.last_at);
         for of_part in turns.parts() {
             let index = self.part_of(texts.get(&of_part.session_id));
+            if index == self.current {
+                self.human_at = self.human_at.max(of_part.human_at);
+            }
             if let Some(part) = self.parts.get_mut(index) {
                 part.take(of_part, told);
             }
@@ -304,6 +310,13 @@ impl Entry {
             }
         };
         known.unwrap_or("unknown")
+    }
+
+    /// Of a session whose opening is lost, the first part that is named is the current one.
+    fn enter_first(&mut self, session_id: &str) {
+        if self.parts.is_empty() {
+            self.enter(session_id);
+        }
     }
 
     fn enter(&mut self, session_id: &str) -> usize {

@@ -93,8 +93,14 @@ impl Sessions {
                 self.session(&stream, versions, at, |entry| entry.entered(&e.session_id, at));
                 true
             }
-            Event::SessionPatched(e) => self.row_of(&stream, versions, |row| row.patched(&e.set)),
-            Event::SessionArchived(_) => self.row_of(&stream, versions, Entry::archived),
+            Event::SessionPatched(e) => {
+                self.session(&stream, versions, at, |row| row.patched(&e.session_id, &e.set));
+                true
+            }
+            Event::SessionArchived(e) => {
+                self.session(&stream, versions, at, |row| row.archived(&e.session_id));
+                true
+            }
             Event::AnnounceRequested(e) => {
                 self.child(&e.child_key, |child| child.announces(&e.run_id));
                 self.row_of(&stream, versions, |entry| entry.announce_requested(&e))

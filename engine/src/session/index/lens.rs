@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::Timestamp;
 use crate::id::StreamName;
 use crate::session::event::{ArchiveReason, ChatType, Json, SessionArchived, Setting};
-use crate::session::key::{Parts, SessionKey};
+use crate::session::key::{Channel, Parts, SessionKey};
 use crate::session::reset::{PartFacts, Rule, Rules, SessionType, Standing, Zone};
 use crate::session::upkeep::Limits;
 
@@ -42,7 +42,8 @@ impl TimeRules {
         Self { resets: Rules::none(Zone::utc()), archive_after: None }
     }
 
-    /// The reset rule for a session of such a key, with such a chat behind it.
+    /// The reset rule for a session of such a key, with such a chat behind it. The channel of a key `<channel>:<chat>` is
+    /// the one that the key names, whatever else is known.
     #[must_use]
     pub fn reset_rule(
         &self,
@@ -52,7 +53,12 @@ impl TimeRules {
         channel: Option<&str>,
     ) -> Rule {
         let key = SessionKey::of_stream(key);
-        let is_chat = matches!(key.as_ref().map(SessionKey::parts), Some(Parts::Channel { .. }));
+        let own = match key.as_ref().map(SessionKey::parts) {
+            Some(Parts::Channel { channel, .. }) => Some(channel),
+            _ => None,
+        };
+        let is_chat = own.is_some();
+        let channel = own.as_ref().map(Channel::as_str).or(channel);
         self.resets.of(SessionType::of(chat_type, in_thread), channel, is_chat)
     }
 
@@ -84,10 +90,7 @@ impl Lens<'_> {
         if entry.parts.is_empty() {
             return Standing::Fresh;
         }
-        let facts = PartFacts {
-            began_at: entry.entered_at,
-            last_human_at: entry.row.last_human_at.filter(|at| *at >= entry.entered_at),
-        };
+        let facts = PartFacts { began_at: entry.entered_at, last_human_at: entry.human_at };
         let run = entry.runs.keys().next().map(String::as_str);
         let rules = self.rules;
         rules.reset_of(entry).standing(facts, run, rules.resets.defer_max, self.now)

@@ -44,8 +44,6 @@ pub(super) struct Turns {
     pub(super) first_at: Timestamp,
     /// The latest time at which one happened.
     pub(super) last_at: Timestamp,
-    /// The latest time at which a person wrote.
-    pub(super) human_at: Option<Timestamp>,
     /// The channel that a person last wrote on.
     pub(super) channel: Option<Place>,
     /// The model of the last answer that names one.
@@ -81,6 +79,8 @@ impl Versions {
 pub(super) struct PartTurns {
     pub(super) session_id: Place,
     pub(super) span: (Version, Version),
+    /// The latest time at which a person wrote in it.
+    pub(super) human_at: Option<Timestamp>,
     pub(super) all: Begins,
     pub(super) without_results: Begins,
     /// Turns of users and assistants that name no message.
@@ -151,7 +151,6 @@ impl Turns {
             versions: Versions::of(version),
             first_at: at,
             last_at: at,
-            human_at: None,
             channel: None,
             model: None,
             part: PartTurns::new(texts.add(&head.session_id), version),
@@ -178,17 +177,26 @@ impl Turns {
         std::iter::once(&self.part).chain(&self.more)
     }
 
+    /// The latest time at which a person wrote.
+    pub(super) fn human_at(&self) -> Option<Timestamp> {
+        self.parts().filter_map(|part| part.human_at).max()
+    }
+
     fn take(&mut self, head: &TurnHead<'_>, version: Version, at: Timestamp, texts: &mut Texts) {
         self.last_at = self.last_at.max(at);
-        if head.role == Role::User && head.from == Ingress::External {
-            self.human_at = self.human_at.max(Some(at));
+        let human = head.role == Role::User && head.from == Ingress::External;
+        if human {
             let from = head.provenance.as_ref().and_then(|p| p.source_channel.as_deref());
             texts.set(&mut self.channel, from);
         }
         if head.role == Role::Assistant {
             texts.set(&mut self.model, head.model.as_deref());
         }
-        self.part_of(&head.session_id, version, texts).push(head, version);
+        let part = self.part_of(&head.session_id, version, texts);
+        part.push(head, version);
+        if human {
+            part.human_at = part.human_at.max(Some(at));
+        }
     }
 
     fn part_of(&mut self, id: &str, version: Version, texts: &mut Texts) -> &mut PartTurns {
@@ -209,6 +217,7 @@ impl PartTurns {
         Self {
             session_id,
             span: (version, version),
+            human_at: None,
             all: Begins::NONE,
             without_results: Begins::NONE,
             turns: 0,

@@ -109,13 +109,17 @@ impl<'a> Pusher<'a> {
         for item in store.read_stream_of(&stream, &Talk::TELLING)? {
             self.see(&item?, end);
         }
-        if self.talk.current.is_none() && store.head(&stream)? > Version::ZERO {
-            // What opened it is lost: the part of its first turn is the current one.
+        if !self.talk.knows_its_part && store.head(&stream)? > Version::ZERO {
+            // What opened it is lost: the first part that is named is the current one, which a turn may have named.
+            self.talk = Talk::default();
             for item in store.read_stream(&stream, Version::ZERO)? {
                 self.see(&item?, end);
                 if self.talk.current.is_some() {
                     break;
                 }
+            }
+            for item in store.read_stream_of(&stream, &Talk::TELLING)? {
+                self.see(&item?, end);
             }
         }
         if self.may_reset() && self.rule().mode != ResetMode::None {

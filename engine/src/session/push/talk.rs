@@ -11,6 +11,8 @@ use crate::store::Record;
 pub(super) struct Talk {
     /// The current part.
     pub(super) current: Option<Current>,
+    /// Whether an event said which part that is, and not only one that belongs to it.
+    pub(super) knows_its_part: bool,
     pub(super) display_name: Option<String>,
     pub(super) chat_type: Option<ChatType>,
     /// Where answers go.
@@ -60,6 +62,7 @@ impl Talk {
             Ok(Event::SessionReset(e)) => self.enter(e.session_id, since),
             Ok(Event::SessionResumed(e)) => self.enter(e.session_id, since),
             Ok(Event::SessionPatched(e)) => {
+                self.enter_first(&e.session_id, since);
                 for (field, value) in &e.set.0 {
                     match field.as_str() {
                         "displayName" => self.display_name = value.read(),
@@ -70,20 +73,28 @@ impl Talk {
                     }
                 }
             }
+            Ok(Event::SessionArchived(e)) => self.enter_first(&e.session_id, since),
             _ => {}
         }
     }
 
+    /// Of a session whose opening is lost, the first part that is named is the current one.
+    fn enter_first(&mut self, session_id: &str, since: (Timestamp, Version)) {
+        if self.current.is_none() {
+            self.enter(session_id.to_owned(), since);
+            self.knows_its_part = false;
+        }
+    }
+
     fn enter(&mut self, session_id: String, since: (Timestamp, Version)) {
+        self.knows_its_part = true;
         self.current = Some(Current { session_id, since, last_human_at: None });
     }
 
     /// A turn tells when a person wrote, and of a session whose opening is lost which part is current.
     fn turn(&mut self, record: &Record, since: (Timestamp, Version)) {
         let Some(head) = TurnHead::read(record.data.as_str()) else { return };
-        if self.current.is_none() {
-            self.enter(head.session_id.to_string(), since);
-        }
+        self.enter_first(&head.session_id, since);
         let human = head.role == Role::User && head.from == Ingress::External;
         if let Some(current) = self.current.as_mut().filter(|_| human)
             && current.session_id == *head.session_id

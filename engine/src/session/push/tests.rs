@@ -4,8 +4,11 @@ use super::*;
 use crate::ErrorKind;
 use crate::clock::Clock;
 use crate::id::{StreamName, Version};
+use crate::session::reset::{Override, SessionType};
 use crate::session::scene::Scene;
 use crate::store::{Decider, View};
+
+mod agreement;
 
 fn user(channel: &str, chat: &str, text: &str) -> Push {
     Push::new(channel, chat, Role::User, text, AgentId::parse("main").unwrap())
@@ -400,4 +403,73 @@ fn one_reset_for_two_who_push() {
     let resets =
         log(&scene, "cli:a").iter().filter(|line| line.starts_with("session.reset")).count();
     assert_eq!(resets, 1);
+}
+
+/// Goal: duplicates are known by ids and never by text. Method: one turn three times under its key, and the same word
+/// twice under two.
+#[test]
+fn a_repeat_is_known_by_its_id() {
+    let scene = Scene::new();
+    let keyed = |key: &str, text: &str| {
+        let turn = Push { idempotency_key: Some(key.into()), ..user("cli", "a", text) };
+        run(&scene, &turn).unwrap()
+    };
+    let repeated: Vec<bool> = (0..3).map(|_| keyed("k1", "hello").repeated).collect();
+    assert_eq!(repeated, [false, true, true]);
+    assert_ne!(keyed("k2", "ok").position.id, keyed("k3", "ok").position.id);
+    run(&scene, &user("cli", "a", "ok")).unwrap();
+    let turns = log(&scene, "cli:a").iter().filter(|line| line.starts_with("turn")).count();
+    assert_eq!(turns, 4);
+}
+
+/// Goal: what was set on a session outlives midnight, other processes and another part. Method: a policy, a model, an
+/// account and a thread a minute before midnight; a turn two minutes later under a daily rule.
+#[test]
+fn what_was_set_outlives_the_day() {
+    let scene = Scene::new();
+    minutes(&scene, 23 * 60 + 58);
+    let mut turn = user("telegram", "1", "a");
+    (turn.account, turn.thread) = (Some("bot".into()), Some("9".into()));
+    let first = run(&scene, &turn).unwrap();
+    scene.event(
+        "telegram:1",
+        "session.patched",
+        "{'sessionId':'x','set':{'sendPolicy':'deny','model':'m','thinkingLevel':'high','label':'desk'}}",
+    );
+    minutes(&scene, 2);
+    let same = run(&scene, &user("telegram", "1", "b")).unwrap();
+    assert_eq!(same.session_id, first.session_id);
+    let mut rules = TimeRules::none();
+    rules.resets.general.at_hour = Some(0);
+    let next = run_under(&scene, &user("telegram", "1", "c"), &rules, None).unwrap();
+    assert_eq!(next.reset, Some(ResetReason::Daily));
+    let sessions = scene.sessions();
+    let row = sessions.row(next.key.stream()).unwrap();
+    assert_eq!((row.session_id.as_str(), row.turns), (next.session_id.as_str(), 1));
+    let set = [&row.send_policy, &row.model, &row.thinking_level, &row.label];
+    assert_eq!(set.map(|text| text.as_deref().unwrap()), ["deny", "m", "high", "desk"]);
+    let to = row.delivery_context.clone().unwrap();
+    assert_eq!((to.account_id.as_deref(), to.thread_id.as_deref()), (Some("bot"), Some("9")));
+}
+
+/// Goal: a chat opened in a thread goes by the rule for threads, and one that is opened without by its own. Method: two
+/// hours of silence under a general rule of half an hour and one of three hours for threads.
+#[test]
+fn threads_go_by_their_own_rule() {
+    let scene = Scene::new();
+    let mut rules = TimeRules::none();
+    rules.resets.general.idle_minutes = Some(30);
+    let of_threads = Override { idle_minutes: Some(180), ..Override::default() };
+    rules.resets.by_type.insert(SessionType::Thread, of_threads);
+    let push = |chat: &str, thread: Option<&str>| {
+        let turn = Push { thread: thread.map(str::to_owned), ..user("slack", chat, "x") };
+        run_under(&scene, &turn, &rules, None).unwrap().reset
+    };
+    for (chat, thread) in [("in", Some("1699.0001")), ("out", None)] {
+        push(chat, thread);
+    }
+    minutes(&scene, 120);
+    assert_eq!((push("in", None), push("out", Some("7"))), (None, Some(ResetReason::Idle)));
+    minutes(&scene, 181);
+    assert_eq!(push("in", None), Some(ResetReason::Idle));
 }

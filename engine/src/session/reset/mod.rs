@@ -3,7 +3,7 @@
 //! machine and in another zone.
 //!
 //! - **Idle**: stale once *more* than the idle time has passed since the last human turn, or since the part began when
-//!   nobody has written in it. A time in the future counts as now.
+//!   nobody has written in it since. A time in the future counts as now.
 //! - **Daily**: stale from the first local boundary after the part's last human turn on, and at any time when the part
 //!   began before the latest boundary. Days on which the hour occurs twice have one boundary, the first of the two; days
 //!   on which it does not occur have theirs where the clock lands (RFC 5545, section 3.3.5).
@@ -127,7 +127,7 @@ impl Rule {
         if self.idle_minutes == 0 {
             return None;
         }
-        let last = part.last_human_at.unwrap_or(part.began_at).min(now);
+        let last = part.last_human_at.map_or(part.began_at, |at| at.max(part.began_at)).min(now);
         let at = last.plus(Duration::from_secs(self.idle_minutes.saturating_mul(60)));
         (now > at).then_some(Expiry { at, reason: ResetReason::Idle })
     }

@@ -74,6 +74,8 @@ fn idle_is_strictly_more() {
     check(&idle(60), ahead, "2026-04-01T11:00:00Z", "fresh");
     let silent = PartFacts { began_at: at("2026-04-01T00:00:00Z"), last_human_at: None };
     check(&idle(60), silent, "2026-04-01T01:00:01Z", "idle 2026-04-01T01:00:00.000000Z");
+    let before = part("2026-04-01T00:00:00Z", "2026-03-01T00:00:00Z");
+    check(&idle(60), before, "2026-04-01T01:00:00Z", "fresh");
     check(&Rule::never(Zone::utc()), talk, "2036-04-01T11:00:01Z", "fresh");
 }
 
