@@ -310,6 +310,42 @@ mod tests {
         assert!(*busy.kind() == ErrorKind::Busy && busy.to_string().contains("run r"), "{busy}");
     }
 
+    /// Goal: whoever still names a session by a part that has ended changes the session as it is now. Method: a reset, then
+    /// a patch by the old id.
+    #[test]
+    fn by_the_id_of_an_old_part() {
+        let scene = scene();
+        let now = run(&scene, &Change::Reset).unwrap().session_id;
+        let sessions = Folded::<Sessions>::of(&scene.store, View::Durable).unwrap();
+        let main = AgentId::parse("main").unwrap();
+        let old = sessions.state().find("p", &main, Names::Whole).unwrap();
+        let set = Change::Patch(vec![("label".to_owned(), Json::of("desk").unwrap())]);
+        let changed = change(&scene.store, &sessions, &old, &set, scene.clock.now()).unwrap();
+        assert_eq!((changed.key.as_str(), &changed.session_id), ("cli:a", &now));
+        let told = format!(r#"session.patched {{"sessionId":"{now}","set":{{"label":"desk"}}}}"#);
+        assert_eq!(last(&scene), told);
+    }
+
+    /// Goal: two who set different fields at the same time both have them set. Method: two threads on views of before,
+    /// two hundred rounds.
+    #[test]
+    fn fields_are_set_side_by_side() {
+        let scene = scene();
+        for round in 0..200 {
+            let policy = if round % 2 == 0 { "\"deny\"" } else { "\"allow\"" };
+            let label = format!("\"{round}\"");
+            std::thread::scope(|scope| {
+                scope.spawn(|| patch(&scene, "sendPolicy", policy).unwrap());
+                scope.spawn(|| patch(&scene, "label", &label).unwrap());
+            });
+            let sessions = scene.sessions();
+            let row = sessions.row(&StreamName::new("cli:a").unwrap()).unwrap();
+            let set = [&row.send_policy, &row.label]
+                .map(|text| format!("{:?}", text.as_deref().unwrap()));
+            assert_eq!(set, [policy.to_owned(), label]);
+        }
+    }
+
     /// Goal: an archived session is archived once, and comes back with its next turn. Method: twice, then a turn.
     #[test]
     fn archived() {
