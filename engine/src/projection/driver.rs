@@ -31,7 +31,7 @@ impl<P: Digestible + Saved + Clone> Driver<P> {
     pub fn published(&self, store: &dyn EventStore) -> Result<Arc<Folded<P>>> {
         let mut kept = self.folded.lock().unwrap_or_else(PoisonError::into_inner);
         // A fold that panicked is not gone on with: until it is put back there is none.
-        let mut folded = kept.take().unwrap_or_else(|| Arc::new(Folded::restored(store)));
+        let mut folded = kept.take().unwrap_or_else(|| Arc::new(replay::restored(store)));
         let caught_up = replay::catch_up(&mut folded, store, View::Durable);
         *kept = Some(Arc::clone(&folded));
         caught_up.map(|()| folded)

@@ -138,15 +138,15 @@ pub(super) fn voids(event: &Fields<'_>, base: Seq) -> bool {
 }
 
 impl<P: Saved> Folded<P> {
-    /// The state of the newest snapshot that fits the store and can be read; a fold that has seen nothing when there is
+    /// The state of a snapshot, or of the newest older one that can be read; a fold that has seen nothing when there is
     /// none.
-    pub(super) fn restored(store: &dyn EventStore) -> Self {
-        let mut below = None;
-        while let Some(snapshot) = store.snapshot(P::NAME, P::schema(), below) {
+    pub(super) fn restored(store: &dyn EventStore, snapshot: Snapshot) -> Self {
+        let mut next = Some(snapshot);
+        while let Some(snapshot) = next {
             if let Some((events, state)) = codec::decode(&snapshot.state) {
                 return Self { state, cursor: Some(snapshot.cursor), events };
             }
-            below = Some(snapshot.cursor.seq());
+            next = store.snapshot(P::NAME, P::schema(), Some(snapshot.cursor.seq()));
         }
         Self::default()
     }

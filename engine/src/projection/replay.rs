@@ -13,7 +13,7 @@ use crate::id::{Crc, Seq};
 use crate::store::{Chain, Cursor, EventStore, Item, Read, Stretch, View};
 
 use super::folded::{Folded, Went, voids};
-use super::{Digestible, Projection};
+use super::{Digestible, Projection, Saved};
 
 /// How many items that are read in order are digested at a time.
 const ITEMS: u64 = 4_096;
@@ -177,6 +177,62 @@ fn digest<P: Digestible>(stretch: &dyn Stretch, base: Seq) -> Result<Digested<P:
     Ok(Digested { digest, chain, void })
 }
 
+/// Takes a stretch that was read, if it follows on what was taken.
+fn take<P: Digestible>(
+    folded: &mut Folded<P>,
+    digested: Digested<P::Digest>,
+    start: Cursor,
+) -> Result<Option<Took>> {
+    let Digested { digest, chain, void } = digested;
+    let (follows, last, events) = match chain {
+        Chain::Whole { follows, last, events } => (follows, last, events),
+        Chain::Empty => return Ok(None),
+        Chain::Broken => return Ok(Some(Took::UpToBreak)),
+    };
+    if follows != folded.cursor.unwrap_or(start) {
+        return Ok(Some(Took::UpToBreak));
+    }
+    if void {
+        return Ok(Some(Took::Void));
+    }
+    folded.state.take(digest);
+    folded.reached(last, events);
+    Ok(None)
+}
+
+/// A fold that goes on from the newest snapshot that can be read. What came since is digested while the snapshot is
+/// decoded, where there is a processor for each.
+pub(super) fn restored<P: Digestible + Saved>(store: &dyn EventStore) -> Folded<P> {
+    let Some(snapshot) = store.snapshot(P::NAME, P::schema(), None) else {
+        return Folded::default();
+    };
+    let after = snapshot.cursor;
+    let alone = thread::available_parallelism().map_or(1, NonZero::get) < 2;
+    thread::scope(|scope| {
+        let ahead = (!alone).then(|| scope.spawn(move || ahead::<P>(store, after)));
+        let mut folded = Folded::restored(store, snapshot);
+        let ahead = ahead.and_then(|ahead| ahead.join().ok()).and_then(Result::ok);
+        if folded.cursor == Some(after) {
+            for digested in ahead.into_iter().flatten() {
+                // Whatever does not follow is read again, and judged, by who goes on.
+                if !matches!(take(&mut folded, digested, after), Ok(None)) {
+                    break;
+                }
+            }
+        }
+        folded
+    })
+}
+
+/// The digests of a few stretches behind a cursor; none where there are so many that several threads take them.
+fn ahead<P: Digestible>(store: &dyn EventStore, after: Cursor) -> Result<Vec<Digested<P::Digest>>> {
+    let stretches = store.stretches(Some(after), View::Durable)?;
+    if stretches.len() > AHEAD {
+        return Ok(Vec::new());
+    }
+    stretches.iter().map(|stretch| digest::<P>(&**stretch, after.seq())).collect()
+}
+
 /// Takes stretches in order, as far as each follows on the one before. `start` is the cursor of an empty log.
 fn take_stretches<P: Digestible>(
     folded: &mut Folded<P>,
@@ -185,23 +241,7 @@ fn take_stretches<P: Digestible>(
     base: Seq,
 ) -> Result<Took> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX);
-    let mut take = |digested: Result<Digested<P::Digest>>| {
-        let Digested { digest, chain, void } = digested?;
-        let (follows, last, events) = match chain {
-            Chain::Whole { follows, last, events } => (follows, last, events),
-            Chain::Empty => return Ok(None),
-            Chain::Broken => return Ok(Some(Took::UpToBreak)),
-        };
-        if follows != folded.cursor.unwrap_or(start) {
-            return Ok(Some(Took::UpToBreak));
-        }
-        if void {
-            return Ok(Some(Took::Void));
-        }
-        folded.state.take(digest);
-        folded.reached(last, events);
-        Ok(None)
-    };
+    let mut take = |digested: Result<Digested<P::Digest>>| take(folded, digested?, start);
     if threads.min(stretches.len()) < 2 {
         for stretch in stretches {
             if let Some(took) = take(digest::<P>(&**stretch, base))? {
