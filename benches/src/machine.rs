@@ -8,10 +8,17 @@ use std::path::Path;
 pub fn describe(folder: &Path) -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let model = field("/proc/cpuinfo", "model name").unwrap_or_default();
-    let memory = field("/proc/meminfo", "MemTotal").unwrap_or_default();
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let memory = field("/proc/meminfo", "MemTotal").as_deref().and_then(gibibytes).unwrap_or(0);
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let kernel: Vec<&str> = release.trim().split('.').take(2).collect();
     let system = file_system(folder).unwrap_or_default();
-    format!("{cores} cores ({model}), {memory} of memory, Linux {}, {system}", kernel.trim())
+    format!("{cores} cores ({model}), {memory} GiB of memory, Linux {}, {system}", kernel.join("."))
+}
+
+/// A size such as `24684096 kB`, rounded.
+fn gibibytes(text: &str) -> Option<u64> {
+    let kibibytes: u64 = text.strip_suffix("kB")?.trim().parse().ok()?;
+    Some((kibibytes + (1 << 19)) >> 20)
 }
 
 fn field(file: &str, name: &str) -> Option<String> {
