@@ -81,6 +81,10 @@ pub(crate) enum Verb {
     Verify(commands::verify::Args),
     Repair(commands::repair::Args),
     Stats(commands::stats::Args),
+    Usage(commands::usage::Args),
+    Replay(commands::replay::Args),
+    #[command(subcommand)]
+    Runs(commands::runs::Verb),
     #[command(subcommand)]
     Tools(commands::tools::Verb),
     #[command(subcommand)]
@@ -93,8 +97,8 @@ pub(crate) enum Verb {
 /// The verbs as the help groups them. A test holds it against [`Verb`].
 const GROUPS: &[(&str, &[&str])] = &[
     ("First steps", &["quickstart"]),
-    ("Watch and ask", &["tail", "log", "stats"]),
-    ("Sessions", &["sessions", "session", "tools", "heartbeat"]),
+    ("Watch and ask", &["tail", "log", "stats", "usage", "replay"]),
+    ("Sessions", &["sessions", "session", "tools", "runs", "heartbeat"]),
     ("In and out", &["import", "export"]),
     ("Care", &["verify", "repair", "config"]),
     ("Shell", &["completions"]),

@@ -8,11 +8,14 @@ pub(crate) mod import;
 pub(crate) mod log;
 pub(crate) mod quickstart;
 pub(crate) mod repair;
+pub(crate) mod replay;
+pub(crate) mod runs;
 pub(crate) mod session;
 pub(crate) mod sessions;
 pub(crate) mod stats;
 pub(crate) mod tail;
 pub(crate) mod tools;
+pub(crate) mod usage;
 pub(crate) mod verify;
 
 use std::ffi::OsString;
@@ -66,6 +69,9 @@ fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
         Verb::Repair(args) => repair::run(args, context),
         Verb::Stats(args) => stats::run(args, context),
         Verb::Tools(verb) => tools::run(verb, context),
+        Verb::Usage(args) => usage::run(args, context),
+        Verb::Replay(args) => replay::run(args, context),
+        Verb::Runs(verb) => runs::run(verb, context),
         Verb::Heartbeat(verb) => heartbeat::run(verb, context),
         Verb::Config(verb) => config::run(verb, context),
         Verb::Completions(args) => completions::run(args, context),

@@ -120,14 +120,9 @@ impl FilterArgs {
     /// # Errors
     /// Usage, naming the option and what it takes.
     pub(crate) fn check(&self, out: &Output) -> Result<Wanted, Failure> {
-        let bound = |option: &str, text: &Option<String>| match text {
-            None => Ok(None),
-            Some(text) => match when::parse(text, out.now, &out.zone) {
-                Some(bound) => Ok(Some(bound)),
-                None => Err(bad(option, text, "is no time").hint(when::FORMS)),
-            },
-        };
-        let wanted = Wanted {
+        let (since, until) =
+            when::range(self.since.as_ref(), self.until.as_ref(), out.now, &out.zone)?;
+        Ok(Wanted {
             sessions: self.session.iter().map(|p| Name::check(p)).collect::<Result<_, _>>()?,
             types: Types::check(&self.types, self.housekeeping)?,
             kinds: self.kind.iter().filter_map(|word| SessionKind::from_word(word)).collect(),
@@ -137,16 +132,10 @@ impl FilterArgs {
             run: self.run.as_deref().map(|id| beginning("--run", id)).transpose()?,
             flow: self.flow.as_deref().map(|id| beginning("--flow", id)).transpose()?,
             grep: self.grep.as_deref().map(expression).transpose()?,
-            since: bound("--since", &self.since)?,
-            until: bound("--until", &self.until)?,
+            since,
+            until,
             belonging: Belonging::default(),
-        };
-        match (wanted.since, wanted.until) {
-            (Some(Bound::Time(since)), Some(Bound::Time(until))) if since > until => {}
-            (Some(Bound::Seq(since)), Some(Bound::Seq(until))) if since > until => {}
-            _ => return Ok(wanted),
-        }
-        Err(Failure::usage("--since lies after --until: nothing can be between them"))
+        })
     }
 }
 

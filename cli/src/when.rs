@@ -8,6 +8,8 @@ use jiff::{Span, ZonedDateTime};
 use annals_engine::clock::Timestamp;
 use annals_engine::id::Seq;
 
+use crate::exit::Failure;
+
 /// What somebody typed for `--since` or `--until`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
@@ -20,6 +22,30 @@ pub(crate) enum Bound {
 /// The forms that are taken, to be shown when none fits.
 pub(crate) const FORMS: &str = "write 2h, 3d, yesterday, 14:30, 2026-03-01, 2026-03-01T14:00:00Z, or #42 for a place \
                                 in the log";
+
+/// What was typed for `--since` and `--until`, as of `now` in `zone`.
+///
+/// # Errors
+/// Usage, naming the option and what it takes, or that nothing can lie between the two.
+pub(crate) fn range(
+    since: Option<&String>,
+    until: Option<&String>,
+    now: Timestamp,
+    zone: &TimeZone,
+) -> Result<(Option<Bound>, Option<Bound>), Failure> {
+    let bound = |option: &str, text: Option<&String>| {
+        let Some(text) = text else { return Ok(None) };
+        let no_time = || Failure::usage(format!("{option}: {text:?} is no time")).hint(FORMS);
+        parse(text, now, zone).map(Some).ok_or_else(no_time)
+    };
+    let range = (bound("--since", since)?, bound("--until", until)?);
+    match range {
+        (Some(Bound::Time(since)), Some(Bound::Time(until))) if since > until => {}
+        (Some(Bound::Seq(since)), Some(Bound::Seq(until))) if since > until => {}
+        _ => return Ok(range),
+    }
+    Err(Failure::usage("--since lies after --until: nothing can be between them"))
+}
 
 /// Reads what was typed, as of `now` in `zone`. `None` when it is no time.
 pub(crate) fn parse(text: &str, now: Timestamp, zone: &TimeZone) -> Option<Bound> {

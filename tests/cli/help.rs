@@ -21,6 +21,9 @@ fn help_is_as_written_down() {
         "tail",
         "log",
         "stats",
+        "usage",
+        "replay",
+        "runs",
         "sessions",
         "session",
         "import",
@@ -43,6 +46,8 @@ fn help_is_as_written_down() {
     check("tools-call", &["tools", "call", "--help"]);
     check("sessions-list", &["sessions", "list", "--help"]);
     check("sessions-history", &["sessions", "history", "--help"]);
+    check("runs-list", &["runs", "list", "--help"]);
+    check("runs-show", &["runs", "show", "--help"]);
     assert_eq!(home.ok(&["-h"]), home.ok(&["--help"]));
     assert_eq!(home.ok(&["help"]), home.ok(&["--help"]));
     assert_eq!(home.ok(&["help", "session", "push"]), home.ok(&["session", "push", "--help"]));

@@ -16,6 +16,7 @@ mod push;
 mod quickstart;
 mod readers;
 mod repair;
+mod replay;
 mod sessions;
 mod settings;
 mod transcripts;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::support::{Home, snapshot};
 
-const READERS: [&[&str]; 8] = [
+const READERS: [&[&str]; 13] = [
     &["tail"],
     &["log", "-n", "0"],
     &["export"],
@@ -15,6 +15,11 @@ const READERS: [&[&str]; 8] = [
     &["repair"],
     &["sessions", "list"],
     &["sessions", "history", "cli:default"],
+    &["replay"],
+    &["replay", "--check"],
+    &["replay", "--tree", "cli:default"],
+    &["usage", "--json"],
+    &["runs", "list", "--json"],
 ];
 
 fn read_only(dir: &Path) {

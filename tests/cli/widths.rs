@@ -23,6 +23,8 @@ fn everything_fits() {
         &["log", "--color", "never"],
         &["sessions", "list", "--color", "never"],
         &["stats", "--store", ".local/share/annals", "--color", "never"],
+        &["replay", "--color", "never"],
+        &["replay", "--tree", "cli:default", "--color", "never"],
     ] {
         for width in WIDTHS {
             let (code, text) = on_terminal(home.command(args), width);

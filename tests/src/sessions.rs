@@ -78,7 +78,7 @@ impl Sessions {
 
     /// A stream, a type, and the inside of a payload.
     fn event(&mut self) -> (String, &'static str, String) {
-        match self.random.u8(..40) {
+        match self.random.u8(..48) {
             0..=21 => (self.one(&KEYS).to_owned(), "turn", self.turn()),
             22..=28 => self.of_session(),
             29..=36 => self.of_run(),
@@ -90,11 +90,107 @@ impl Sessions {
                 let kind = self.one(&["turn", "session.opened", "run.started"]);
                 (self.one(&KEYS).to_owned(), kind, String::new())
             }
-            _ => {
+            39 => {
                 let stream = self.one(&["policy", "x.acme:lamp", "cli:default"]);
                 (stream.to_owned(), "x.acme.note", String::new())
             }
+            _ => self.of_others(),
         }
+    }
+
+    /// Events of the sorts that tell the sessions view little or nothing.
+    fn of_others(&mut self) -> (String, &'static str, String) {
+        let (key, at, part) = (self.one(&KEYS), self.at(), self.part());
+        let run = format!("'runId':'r{}'", self.random.u8(..4));
+        let kinds: &[&'static str] = &[
+            "send.refused",
+            "spawn.refused",
+            "access.denied",
+            "session.trimmed",
+            "turn.blocked",
+            "exchange.ended",
+            "run.kill_requested",
+            "send.accepted",
+            "policy.changed",
+        ];
+        let data = match self.random.u8(..4) {
+            0 => return self.outbound(&format!("{at}{run}")),
+            1 => return self.of_machines(),
+            _ => match self.one(kinds) {
+                kind @ "session.trimmed" => {
+                    (key, kind, format!("{at}{part},'kept':40,'fromSeq':1,'toSeq':2"))
+                }
+                kind @ "turn.blocked" => {
+                    let gate = "'gate':'g','rule':'r','bytes':1,'sha256':'00'";
+                    (key, kind, format!("{at}'role':'user','from':'external',{gate}"))
+                }
+                kind @ "exchange.ended" => {
+                    (key, kind, format!("{at}{run},'rounds':1,'reason':'empty'"))
+                }
+                kind @ "run.kill_requested" => {
+                    (key, kind, format!("{at}{run},'by':'cli','reason':'enough'"))
+                }
+                kind @ "send.accepted" => {
+                    let target = self.one(&KEYS);
+                    (key, kind, format!("{at}{run},'targetKey':'{target}','hop':1"))
+                }
+                kind @ "policy.changed" => {
+                    let new = self.one(&["null", "[]", "['cli:1']"]);
+                    ("policy", kind, format!("{at}'path':'owners','old':null,'new':{new}"))
+                }
+                kind => (key, kind, format!("{at}'verb':'v','target':'t','reason':'r'")),
+            },
+        };
+        (data.0.to_owned(), data.1, data.2)
+    }
+
+    /// A step of an announce or a delivery of a run.
+    fn outbound(&mut self, run: &str) -> (String, &'static str, String) {
+        let key = self.one(&KEYS).to_owned();
+        let more = self.one(&["", ",'attemptId':'a','sink':'log'", ",'reason':'busy'"]);
+        let kind = self.one(&[
+            "announce.requested",
+            "announce.attempted",
+            "announce.delivered",
+            "announce.suppressed",
+            "announce.failed",
+            "announce.unknown",
+            "delivery.requested",
+            "delivery.attempted",
+            "delivery.delivered",
+            "delivery.suppressed",
+            "delivery.failed",
+            "delivery.unknown",
+            "delivery.expired",
+        ]);
+        let child =
+            if kind.starts_with("announce") { ",'childKey':'agent:main:subagent:1'" } else { "" };
+        (key, kind, format!("{run}{child}{more}"))
+    }
+
+    /// What watchers and imports tell.
+    fn of_machines(&mut self) -> (String, &'static str, String) {
+        let kind = self.one(&[
+            "watch.fired",
+            "watch.rescanned",
+            "watch.degraded",
+            "watch.stopped",
+            "import.started",
+            "import.finished",
+            "import.damage",
+        ]);
+        let (stream, data) = match kind {
+            "watch.fired" => {
+                ("watch:w", "'rule':'w','path':'p','change':'create','sha256':'00','runId':'r0'")
+            }
+            kind if kind.starts_with("watch") => ("watch:w", "'rule':'w'"),
+            "import.damage" => (
+                "import",
+                "'program':'pi','path':'p','class':'c','file':'f','offset':0,'bytes':1,'recovered':0",
+            ),
+            _ => ("import", "'program':'pi','path':'p'"),
+        };
+        (stream.to_owned(), kind, data.to_owned())
     }
 
     fn of_session(&mut self) -> (String, &'static str, String) {

@@ -7,7 +7,7 @@ use crate::format::{Fields, control};
 use crate::id::{Seq, StreamName, Version};
 use crate::store::{Cursor, EventStore, Item, Read, Snapshot, View};
 
-use super::{Digestible, Projection, Saved, codec, replay};
+use super::{Digestible, Projection, Saved, Until, codec, replay};
 
 /// A projection and how far it has come.
 #[derive(Clone, Debug, Default)]
@@ -85,6 +85,40 @@ impl<P: Projection> Folded<P> {
     }
 }
 
+impl<P: Projection> Folded<P> {
+    /// A state that has seen nothing, with what is asked for folded into it, one event after the other, up to where it
+    /// ends.
+    ///
+    /// # Errors
+    /// Whatever reading meets; damage is no error but a [`Projection::gap`].
+    pub fn until(
+        state: P,
+        store: &dyn EventStore,
+        read: Read,
+        until: Option<Until>,
+    ) -> Result<Self> {
+        let id = store.id();
+        let mut folded = Self { state, cursor: None, events: 0 };
+        for item in store.read(read)? {
+            let item = item?;
+            if until.is_some_and(|until| until.is_before(&item)) {
+                match item {
+                    Item::Record(_) => break,
+                    Item::Gap(_) => continue,
+                }
+            }
+            match item {
+                Item::Record(record) => {
+                    folded.state.apply(&record.fields());
+                    folded.reached(record.cursor(id), 1);
+                }
+                Item::Gap(damage) => folded.state.gap(&damage),
+            }
+        }
+        Ok(folded)
+    }
+}
+
 impl<P: Digestible + Clone> Folded<P> {
     /// The same fold, from nothing, with several threads where the store can be read by several.
     ///
@@ -151,10 +185,16 @@ impl<P: Saved> Folded<P> {
         Self::default()
     }
 
+    /// The state as a snapshot holds it, with the number of its events: the same bytes for the same state, and for no
+    /// other. `None` when it cannot be saved.
+    #[must_use]
+    pub fn saved(&self) -> Option<Vec<u8>> {
+        codec::encode(&(self.events, &self.state))
+    }
+
     /// The snapshot of this state; `None` before the first event.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
-        let state = codec::encode(&(self.events, &self.state))?;
-        Some(Snapshot { cursor: self.cursor?, schema: P::schema(), state })
+        Some(Snapshot { cursor: self.cursor?, schema: P::schema(), state: self.saved()? })
     }
 }
 

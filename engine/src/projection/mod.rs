@@ -8,19 +8,22 @@ mod codec;
 mod deciding;
 mod driver;
 mod folded;
+mod losses;
+mod pair;
 mod replay;
+mod until;
 
 pub use deciding::Deciding;
 pub use driver::Driver;
 pub use folded::Folded;
+pub use losses::Losses;
+pub use until::Until;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Error, Result};
 use crate::format::Fields;
-use crate::id::Seq;
-use crate::store::{Damage, Item};
+use crate::store::Damage;
 
 /// State that is folded from events. The same events in the same order give the same state, on any machine and at any
 /// time: both functions are pure, take any bytes that the log can hold, and never fail.
@@ -62,25 +65,6 @@ pub fn schema_of(sources: &[&str]) -> u64 {
     all.flat_map(|text| text.bytes()).fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// Folds items up to and including a position, or all of them.
-///
-/// # Errors
-/// The first error among the items; `HistoryChanged` never.
-pub fn fold_until<P: Projection>(
-    state: &mut P,
-    items: impl Iterator<Item = Result<Item, Error>>,
-    last: Option<Seq>,
-) -> Result<()> {
-    for item in items {
-        match item? {
-            Item::Record(record) if last.is_some_and(|last| record.seq > last) => return Ok(()),
-            Item::Record(record) => state.apply(&record.fields()),
-            Item::Gap(damage) => state.gap(&damage),
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -88,8 +72,8 @@ mod tests {
     use super::*;
     use crate::clock::{Clock, ManualClock, Timestamp};
     use crate::format::Payload;
-    use crate::id::{EventId, EventType, StreamName};
-    use crate::store::{Append, EventStore, MemoryStore, NewEvent, Read, View};
+    use crate::id::{EventId, EventType, Seq, StreamName};
+    use crate::store::{Append, EventStore, MemoryStore, NewEvent, View};
 
     /// The positions seen.
     #[derive(Default)]
@@ -147,27 +131,5 @@ mod tests {
         let mut folded = Folded::<Seen>::of(&store(3), View::Durable).unwrap();
         folded.catch_up(&store(2), View::Durable).unwrap();
         assert_eq!((folded.state().0.as_slice(), folded.events()), (&[1, 2][..], 2));
-    }
-
-    /// Goal: the state as of a position holds that event and nothing later. Method: a stop in the middle, and gaps
-    /// told in their place.
-    #[test]
-    fn stops_at_a_position() {
-        let store = store(4);
-        let gap = Damage {
-            class: crate::store::DamageClass::Corrupt,
-            file: String::new(),
-            offset: 7,
-            bytes: 1,
-            seqs: None,
-            touched: Vec::new(),
-            accepted: false,
-            detail: String::new(),
-        };
-        let mut items: Vec<_> = store.read(Read::default()).unwrap().collect();
-        items.insert(1, Ok(Item::Gap(Box::new(gap))));
-        let mut state = Seen::default();
-        fold_until(&mut state, items.into_iter(), Some(Seq(3))).unwrap();
-        assert_eq!(state.0, [1, 1_007, 2, 3]);
     }
 }

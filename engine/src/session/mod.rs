@@ -10,12 +10,18 @@ pub mod history;
 
 pub mod index;
 pub mod key;
+pub mod lineage;
+pub mod moment;
+pub mod outbox;
 pub mod policy;
 pub mod push;
 pub mod reset;
+pub mod runs;
 pub mod search;
 pub mod transcript;
+pub mod tree;
 pub mod upkeep;
+pub mod usage;
 
 #[cfg(test)]
 mod scene;

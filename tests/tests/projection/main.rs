@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "what others do to the files of a store")]
 
 mod digests;
+mod past;
 mod snapshots;
 
 use std::fs;

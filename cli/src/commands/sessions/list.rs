@@ -155,7 +155,8 @@ fn row(listed: &Listed, out: &Output) -> Vec<Cell> {
     ]
 }
 
-fn csv(reply: &ListReply, out: &mut Output) -> Result<(), Failure> {
+/// The rows as values.
+pub(crate) fn csv(reply: &ListReply, out: &mut Output) -> Result<(), Failure> {
     out.csv(&["key", "kind", "status", "sessionId", "agentId", "turns", "updatedAt", "name"])?;
     for Listed { row, .. } in &reply.sessions {
         let name = row.display_name.as_ref().or(row.label.as_ref());

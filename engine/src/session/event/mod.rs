@@ -48,7 +48,7 @@ pub use watch::{Change, WatchFired, WatchState, WatchedFile};
 pub(crate) use define::words;
 
 use crate::error::Result;
-use crate::format::Payload;
+use crate::format::{Fields, Payload};
 use crate::id::{EventId, EventType, StreamName};
 use crate::store::{NewEvent, Record};
 
@@ -205,6 +205,13 @@ impl Event {
     /// `InvalidInput` with the position when the type is known and the payload is not of its shape.
     pub fn of(record: &Record) -> Result<Self> {
         Self::parse(&record.kind, &record.data).map_err(|e| e.seq(record.seq))
+    }
+
+    /// The event of a line, for a fold; `None` when the type is known and the payload is not of its shape.
+    #[must_use]
+    pub fn told_by(fields: &Fields<'_>) -> Option<Self> {
+        let kind = EventType::new(fields.kind).ok()?;
+        Self::parse(&kind, &Payload::verified(fields.data)).ok()
     }
 
     /// The event as the store takes it.

@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 
 use crate::clock::Timestamp;
-use crate::format::{Fields, Payload};
-use crate::id::{EventType, StreamName, Version};
+use crate::format::Fields;
+use crate::id::{StreamName, Version};
 use crate::projection::Projection;
 use crate::session::event::{Event, TurnHead, happened_at};
 use crate::store::Damage;
@@ -123,8 +123,7 @@ impl Digest {
     }
 
     fn event(&mut self, fields: &Fields<'_>) {
-        let Ok(kind) = EventType::new(fields.kind) else { return };
-        let Ok(event) = Event::parse(&kind, &Payload::verified(fields.data)) else {
+        let Some(event) = Event::told_by(fields) else {
             self.passed_over += 1;
             return self.seen(fields);
         };

@@ -19,7 +19,7 @@ pub use list::{Archived, List, ListQuery, Shape};
 pub use row::{Row, Status};
 
 pub(in crate::session) use entry::Entry;
-pub(in crate::session) use part::Part;
+pub(in crate::session) use part::{IdHash, Met, Part, Recent, id_hash};
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -27,7 +27,6 @@ use std::sync::{Arc, OnceLock};
 use crate::id::{Seq, StreamName, Version};
 
 use find::Directory;
-use part::IdHash;
 
 /// All sessions of a log. A clone shares the sessions with its original, and what changes in one of the two is copied
 /// then, session by session.
@@ -62,6 +61,11 @@ impl Sessions {
     #[must_use]
     pub fn row(&self, key: &StreamName) -> Option<&Row> {
         self.entries.get(key).map(|entry| &entry.row)
+    }
+
+    /// All rows, as events alone say, in no order.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.entries.values().map(|entry| &entry.row)
     }
 
     /// Whether a session has left the lists, as far as events say.

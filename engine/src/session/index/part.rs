@@ -17,7 +17,7 @@ pub(in crate::session) struct Part {
     pub(in crate::session) messages: Messages,
     pub(super) turns: u64,
     pub(super) tokens: u64,
-    pub(super) recent: Recent,
+    pub(super) recent: Recent<u64>,
     pub(super) run_started: bool,
     pub(super) source_path: Option<String>,
 }
@@ -37,36 +37,48 @@ pub(super) type Piece = (IdHash, Role);
 /// What stands for the id of a message or a run: a view of a million turns must be small. Two ids that fall together
 /// within one part's recent messages, or among the open runs, would cost one message's or one run's numbers; they
 /// practically never do.
-pub(super) type IdHash = u64;
+pub(in crate::session) type IdHash = u64;
 
 /// The same for the same id, in every process.
-pub(super) fn id_hash(id: &str) -> IdHash {
+pub(in crate::session) fn id_hash(id: &str) -> IdHash {
     hash::fixed(id.as_bytes())
 }
 
-/// The messages with ids that came last, each with its tokens: of these more pieces may come. Programs write the pieces
-/// of one message next to each other, with little between; pieces that lie further apart than
+/// The messages with ids that came last, each with what is told of its largest piece: of these more pieces may come.
+/// Programs write the pieces of one message next to each other, with little between; pieces that lie further apart than
 /// [`Recent::MESSAGES_MAX`] messages count as two.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recent(pub(super) Vec<(IdHash, u64)>);
+pub(in crate::session) struct Recent<T>(pub(super) Vec<(IdHash, T)>);
 
-impl Recent {
+/// What a piece is to what was known of its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) enum Met<T> {
+    /// The first of it.
+    New,
+    /// Larger than the largest, which is this.
+    Larger(T),
+    /// No larger.
+    NoLarger,
+}
+
+impl<T: PartialOrd + Clone> Recent<T> {
     /// So many messages are remembered.
     pub(super) const MESSAGES_MAX: usize = 16;
 
-    /// Takes pieces of a message. Returns what they add to the tokens known of it, and whether the message is new.
-    fn take(&mut self, message: IdHash, tokens: u64) -> (u64, bool) {
+    /// Takes a piece of a message, or the largest of several.
+    pub(in crate::session) fn take(&mut self, message: IdHash, piece: &T) -> Met<T> {
         let known = self.0.iter_mut().rev().find(|(hash, _)| *hash == message);
         if let Some((_, known)) = known {
-            let added = tokens.saturating_sub(*known);
-            *known = tokens.max(*known);
-            return (added, false);
+            return match *piece > *known {
+                true => Met::Larger(std::mem::replace(known, piece.clone())),
+                false => Met::NoLarger,
+            };
         }
         if self.0.len() >= Self::MESSAGES_MAX {
             self.0.remove(0);
         }
-        self.0.push((message, tokens));
-        (tokens, true)
+        self.0.push((message, piece.clone()));
+        Met::New
     }
 }
 
@@ -87,7 +99,11 @@ impl Part {
             told(*run, *tokens);
         }
         for pieces in &turns.pieces {
-            let (added, new) = self.recent.take(pieces.message, pieces.tokens);
+            let (added, new) = match self.recent.take(pieces.message, &pieces.tokens) {
+                Met::New => (pieces.tokens, true),
+                Met::Larger(known) => (pieces.tokens.saturating_sub(known), false),
+                Met::NoLarger => (0, false),
+            };
             self.turns = self.turns.saturating_add(u64::from(new && pieces.counts));
             self.tokens = self.tokens.saturating_add(added);
             if let Some(run) = pieces.run {

@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use crate::format::Fields;
+use crate::projection::Projection;
 use crate::session::event::{Event, Json, PolicyChanged};
-use crate::store::Record;
+use crate::store::Damage;
 
 /// The stream that policy stands in.
 pub const POLICY_STREAM: &str = "policy";
+
+/// The type of the events that tell it.
+const CHANGED: &str = "policy.changed";
 
 /// The settings that are policy: who may send, see and command. Every change of one of them in a configuration is told
 /// by an event before anything is decided under it.
@@ -34,18 +39,27 @@ pub struct PolicyFile {
     pub sha256: String,
 }
 
-impl PolicyState {
-    /// Takes an event, if it is one that tells policy.
-    pub fn apply(&mut self, record: &Record) {
-        if record.stream.as_str() != POLICY_STREAM {
+/// What was lost leaves the settings as they were told last.
+impl Projection for PolicyState {
+    fn apply(&mut self, event: &Fields<'_>) {
+        if event.stream != POLICY_STREAM || event.kind != CHANGED {
             return;
         }
-        let Ok(Event::PolicyChanged(change)) = Event::of(record) else { return };
+        let Some(Event::PolicyChanged(change)) = Event::told_by(event) else { return };
         if change.new.is_null() {
             self.0.remove(&change.path);
         } else {
             self.0.insert(change.path, change.new);
         }
+    }
+
+    fn gap(&mut self, _: &Damage) {}
+}
+
+impl PolicyState {
+    /// All settings with their values, by path.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.0.iter().map(|(path, value)| (path.as_str(), value))
     }
 
     /// The value of a setting; `None` when it is not set.
@@ -71,5 +85,45 @@ impl PolicyState {
                 sha256: Some(file.sha256.clone()),
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Seq;
+    use crate::projection::{Folded, Until};
+    use crate::session::scene::Scene;
+    use crate::store::Read;
+
+    /// Goal: the policy as of any position is what was told last before it. Method: a setting that is set, changed and
+    /// taken back, one beside it, and an event of that type in another stream; the settings after each position.
+    #[test]
+    fn as_of_any_position() {
+        let scene = Scene::new();
+        let change = |stream: &str, path: &str, new: &str| {
+            let data = format!("{{'path':'{path}','old':null,'new':{new}}}");
+            scene.event(stream, "policy.changed", &data);
+        };
+        change(POLICY_STREAM, "owners", "['cli:1']");
+        change("cli:1", "owners", "['cli:2']");
+        change(POLICY_STREAM, "tools.sessions.visibility", "'all'");
+        change(POLICY_STREAM, "owners", "[]");
+        change(POLICY_STREAM, "owners", "null");
+        let as_of = |seq: u64| {
+            let until = Some(Until::Seq(Seq(seq)));
+            let state = PolicyState::default();
+            let folded = Folded::until(state, &scene.store, Read::default(), until).unwrap();
+            folded.state().iter().count()
+        };
+        assert_eq!([0, 1, 2, 3, 4, 5].map(as_of), [0, 1, 1, 2, 2, 1]);
+        let folded = Folded::until(
+            PolicyState::default(),
+            &scene.store,
+            Read::default(),
+            Some(Until::Seq(Seq(2))),
+        );
+        let owners = folded.unwrap().state().get("owners").cloned();
+        assert_eq!(owners, Some(Json::of(&["cli:1"]).unwrap()));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EventId, StreamName, Version};
+use crate::projection::Projection;
 use crate::session::event::{
     ChatType, Event, Ingress, Json, Links, Members, Origin, Provenance, ResetMode, ResetReason,
     Role, SessionKind, SessionOpened, SessionPatched, SessionReset, Turn, TurnHead, idempotency_id,
@@ -133,7 +134,7 @@ impl<'a> Pusher<'a> {
                 if let Item::Record(record) = item?
                     && record.seq <= end.seq()
                 {
-                    self.policy.apply(&record);
+                    self.policy.apply(&record.fields());
                 }
             }
         }
@@ -211,7 +212,7 @@ impl<'a> Pusher<'a> {
     }
 
     fn take(&mut self, record: &Record) {
-        self.policy.apply(record);
+        self.policy.apply(&record.fields());
         if let Some(runs) = &mut self.runs {
             match run_step(record, self.key.stream()) {
                 Some(RunStep::Began(run)) => drop(runs.insert(run)),

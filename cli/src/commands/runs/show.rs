@@ -1,0 +1,201 @@
+//! `runs show`: one run, with what became of its result.
+
+use annals_engine::session::moment::Moment;
+use annals_engine::session::outbox::{Outbox, Outgoing};
+use annals_engine::session::runs::{Run, Runs};
+use serde::Serialize;
+
+use super::{Told, lasting, read, warn};
+use crate::commands::Context;
+use crate::exit::{Exit, Failure};
+use crate::output::text::{grouped, indented, many_lines, one_line};
+use crate::output::{Format, Output};
+use crate::store;
+
+/// Show one run, with its announce and its deliveries
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  annals runs show 0192f0c1-7a31-7c09-b0d8-3d6f0a5e4c11
+  annals runs show 0192f0c1 --json | jq .run.end")]
+pub(crate) struct Args {
+    /// The run: its id, or the beginning of it, of four characters or more
+    #[arg(value_name = "ID", value_hint = clap::ValueHint::Other)]
+    id: String,
+}
+
+/// The shortest beginning that is looked up, in characters.
+const PREFIX_LEAST: usize = 4;
+
+/// How many of several matches are named.
+const NAMED_MAX: usize = 10;
+
+/// The answer as an object.
+#[derive(Serialize)]
+struct Answer<'a> {
+    ok: bool,
+    run: Told<'a>,
+    outgoing: Vec<&'a Outgoing>,
+    gaps: u64,
+    missing: u64,
+}
+
+pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
+    let out = &mut context.out;
+    out.only("runs show", &[Format::Table, Format::Json])?;
+    let engine = store::open_read_only(&context.global)?;
+    let families = ["run.", "announce.", "delivery."];
+    let (folded, losses) = read::<(Runs, Outbox)>(engine.store(), &families)?;
+    let (runs, outbox) = folded.state();
+    let run = find(runs, &args.id)?;
+    let mut outgoing = outbox.in_order();
+    outgoing.retain(|outgoing| outgoing.run_id.as_ref() == Some(&run.run_id));
+    let answer = Answer {
+        ok: true,
+        run: Told::of(run, out.now),
+        outgoing,
+        gaps: losses.ranges(),
+        missing: losses.events(),
+    };
+    if out.format == Format::Json {
+        out.object(&answer)?;
+    } else {
+        show(&answer, out)?;
+    }
+    warn(&losses, out)?;
+    Ok(Exit::Ok)
+}
+
+fn find<'a>(runs: &'a Runs, id: &'a str) -> Result<&'a Run, Failure> {
+    if let Some(run) = runs.get(id) {
+        return Ok(run);
+    }
+    let fit: Vec<&Run> = match id.chars().count() >= PREFIX_LEAST {
+        true => runs.beginning(id).take(NAMED_MAX + 1).collect(),
+        false => Vec::new(),
+    };
+    match fit.as_slice() {
+        [] => Err(Failure::not_found(format!("there is no run {id:?}"))
+            .hint("`annals runs list` lists them")),
+        [run] => Ok(run),
+        several => {
+            let ids: Vec<String> =
+                several.iter().take(NAMED_MAX).map(|run| one_line(&run.run_id)).collect();
+            let more = if several.len() > NAMED_MAX { ", and more" } else { "" };
+            let message = format!("{id:?} is ambiguous: it fits {}{more}", ids.join(", "));
+            Err(Failure::new(Exit::Usage, "ambiguous", message).hint("give more of the id"))
+        }
+    }
+}
+
+fn show(answer: &Answer<'_>, out: &mut Output) -> Result<(), Failure> {
+    let run = answer.run.run;
+    field("run", &one_line(&run.run_id), out)?;
+    let past = if run.imported { ", imported" } else { "" };
+    let age = lasting(answer.run.age_ms);
+    let lasting = if answer.run.open { format!("for {age}") } else { format!("after {age}") };
+    field("state", &format!("{} {lasting}{past}", run.state), out)?;
+    let kind = run.kind.map(|kind| kind.to_string());
+    let hop = run.hop.map(|hop| hop.to_string());
+    let round = run.round.map(|round| round.to_string());
+    for (name, value) in [
+        ("session", &run.session_key),
+        ("part", &run.session_id),
+        ("kind", &kind),
+        ("agent", &run.agent_id),
+        ("requester", &run.requester_key),
+        ("chain", &run.chain_id),
+        ("hop", &hop),
+        ("round", &round),
+    ] {
+        if let Some(value) = value {
+            field(name, &one_line(value), out)?;
+        }
+    }
+    moments(run, out)?;
+    end(run, out)?;
+    answer.outgoing.iter().try_for_each(|outgoing| passage(outgoing, out))
+}
+
+fn field(name: &str, value: &str, out: &mut Output) -> Result<(), Failure> {
+    out.line(&format!("{name:<10} {value}"))
+}
+
+fn moments(run: &Run, out: &mut Output) -> Result<(), Failure> {
+    let time = out.time_style();
+    let text = |moment: Moment| format!("#{} {}", moment.seq, time.show(moment.at));
+    if let Some(requested) = run.requested {
+        field("requested", &text(requested), out)?;
+    }
+    if let (Some(claimed), Some(owner)) = (run.claimed, &run.owner) {
+        let (worker, host) = (one_line(&owner.worker), one_line(&owner.host));
+        let again = if run.claims > 1 { format!(", claim {}", run.claims) } else { String::new() };
+        let by = format!("{} by {worker} on {host}, pid {}{again}", text(claimed), owner.pid);
+        field("claimed", &by, out)?;
+        if run.state.is_open() {
+            field("lease", &format!("until {}", time.show(owner.lease_until)), out)?;
+        }
+    }
+    if let Some(started) = run.started {
+        field("started", &text(started), out)?;
+    }
+    if let Some(kill) = &run.kill {
+        let (by, reason) = (one_line(&kill.by), one_line(&kill.reason));
+        field("kill", &format!("{} by {by}: {reason}", text(kill.moment)), out)?;
+    }
+    if let Some(finished) = run.finished {
+        field("ended", &text(finished), out)?;
+    }
+    Ok(())
+}
+
+fn end(run: &Run, out: &mut Output) -> Result<(), Failure> {
+    let Some(end) = &run.end else { return Ok(()) };
+    if let Some(reason) = &end.reason {
+        field("reason", &one_line(reason), out)?;
+    }
+    if let Some(exit) = end.exit {
+        field("exit", &exit.to_string(), out)?;
+    }
+    if let Some(signal) = end.signal {
+        field("signal", &signal.to_string(), out)?;
+    }
+    if let Some(tokens) = &end.tokens {
+        let (read, written) = (grouped(tokens.r#in), grouped(tokens.out));
+        field("tokens", &format!("{read} in, {written} out"), out)?;
+    }
+    if let Some(reply) = end.reply_seq {
+        field("reply", &format!("#{reply}"), out)?;
+    }
+    if run.later_ends > 0 {
+        let told = grouped(run.later_ends);
+        field("note", &format!("the end was told {told} more times, which changes nothing"), out)?;
+    }
+    if let Some(detail) = &end.detail {
+        out.line("detail")?;
+        out.bytes(indented(&many_lines(detail)).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn passage(outgoing: &Outgoing, out: &mut Output) -> Result<(), Failure> {
+    let time = out.time_style();
+    let text = |moment: Moment| format!("#{} {}", moment.seq, time.show(moment.at));
+    let reason = outgoing.reason.as_ref().map(|reason| format!(" ({})", one_line(reason)));
+    let to = format!("in {}", one_line(&outgoing.session_key));
+    let state = format!("{}{} {to}", outgoing.state, reason.unwrap_or_default());
+    field(outgoing.cargo.as_str(), &state, out)?;
+    if let Some(requested) = outgoing.requested {
+        out.line(&format!("  requested  {}", text(requested)))?;
+    }
+    for attempt in &outgoing.attempts {
+        let id = attempt.attempt_id.as_ref().map(|id| format!(" {}", one_line(id)));
+        let sink = attempt.sink.as_ref().map(|sink| format!(" through {}", one_line(sink)));
+        let (id, sink) = (id.unwrap_or_default(), sink.unwrap_or_default());
+        out.line(&format!("  attempted  {}{id}{sink}", text(attempt.moment)))?;
+    }
+    if let Some(ended) = outgoing.ended {
+        out.line(&format!("  {:<10} {}", outgoing.state, text(ended)))?;
+    }
+    Ok(())
+}
