@@ -50,6 +50,7 @@ impl Exit {
         match kind {
             ErrorKind::InvalidInput
             | ErrorKind::Ambiguous
+            | ErrorKind::ReservedChannel
             | ErrorKind::TooLarge
             | ErrorKind::Unsupported => Self::Usage,
             ErrorKind::NotFound => Self::NotFound,

@@ -31,6 +31,8 @@ pub enum ErrorKind {
     TooLarge,
     /// What was given is not in a form that can be stored or used. Nothing was written.
     InvalidInput,
+    /// A channel cannot have that name: keys and streams of another sort begin so. Nothing was written.
+    ReservedChannel,
     /// A name fits several things. Nothing was written.
     Ambiguous,
     /// There is no room on the disk. Nothing was written; reads go on.
@@ -67,6 +69,7 @@ impl ErrorKind {
             Self::PartialDuplicate => "partial_duplicate",
             Self::TooLarge => "too_large",
             Self::InvalidInput => "invalid_input",
+            Self::ReservedChannel => "reserved_channel",
             Self::Ambiguous => "ambiguous",
             Self::Full => "full",
             Self::Unavailable => "unavailable",

@@ -138,11 +138,9 @@ fn pushes() {
 fn refused_pushes() {
     let home = Home::new();
     for channel in ["agent", "main", "cron", "node-1", "log", "import", "no spaces", ""] {
-        let answer =
-            home.fails(&["session", "push", channel, "1", "user", "hi"], 2, "invalid_input");
-        let message = answer["error"]["message"].as_str().expect("text");
         let reserved = !["no spaces", ""].contains(&channel);
-        assert_eq!(message.starts_with("reserved_channel"), reserved, "{message}");
+        let code = if reserved { "reserved_channel" } else { "invalid_input" };
+        home.fails(&["session", "push", channel, "1", "user", "hi"], 2, code);
     }
     home.fails(&["session", "push", "cli", "", "user", "hi"], 2, "invalid_input");
     home.fails(&["session", "push", "cli", "1", "user", ""], 2, "usage");

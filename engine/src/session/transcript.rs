@@ -272,7 +272,7 @@ mod tests {
             ("1", "2", "another version"),
             ("\"annals\":1,", "", "no version"),
             ("\"turn\"", "\"run.requested\"", "no transcript tells"),
-            ("CLI:a", "run:a", "reserved_channel"),
+            ("CLI:a", "run:a", "cannot be called"),
             ("\"content\":\"hi\",", "", "a turn says something"),
             ("\"annals\":1,", "\"annals\":1,\"lost\":\"gone\",", "lost before"),
             ("\"annals\":1,", "\"annals\":1,\"id\":\"x\",", "not a UUID"),

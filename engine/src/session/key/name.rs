@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The longest name of an agent or a channel, in bytes.
 const BYTES_MAX: usize = 64;
@@ -48,14 +48,14 @@ impl Channel {
     /// Takes the name of a channel whose chats have sessions; ASCII letters are folded to lower case.
     ///
     /// # Errors
-    /// `InvalidInput` when it does not match the pattern then, or is reserved (the message begins with
-    /// `reserved_channel`).
+    /// `InvalidInput` when it does not match the pattern then; `ReservedChannel`.
     pub fn open(name: &str) -> Result<Self> {
         let channel = Self::any(name)?;
         if channel.is_reserved() {
-            return Err(Error::invalid(format!(
-                "reserved_channel: a channel cannot be called {channel}"
-            ))
+            return Err(Error::new(
+                ErrorKind::ReservedChannel,
+                format!("a channel cannot be called {channel}"),
+            )
             .field("channel")
             .hint("choose a name that no key begins with, such as cli, telegram or webhook"));
         }

@@ -207,17 +207,18 @@ fn refused() {
     result.role = Role::ToolResult;
     for bad in [
         result,
-        user("run", "1", "x"),
-        user("agent", "main:main", "x"),
-        user("node-7", "1", "x"),
         user("", "1", "x"),
         user("cli", "", "x"),
-        user("import", "1", "x"),
         user("cli", "1", ""),
         Push { idempotency_key: Some(String::new()), ..user("cli", "1", "x") },
         user("cli", &"é".repeat(600), "x"),
     ] {
         assert_eq!(*run(&scene, &bad).unwrap_err().kind(), ErrorKind::InvalidInput, "{bad:?}");
+    }
+    for (channel, chat) in [("run", "1"), ("agent", "main:main"), ("node-7", "1"), ("import", "1")]
+    {
+        let error = run(&scene, &user(channel, chat, "x")).unwrap_err();
+        assert_eq!(*error.kind(), ErrorKind::ReservedChannel, "{channel}");
     }
     let error = run(&scene, &user("cli", "1", &"x".repeat(64 << 20))).unwrap_err();
     assert_eq!(*error.kind(), ErrorKind::TooLarge);
