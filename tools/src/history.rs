@@ -2,6 +2,7 @@
 
 use annals_engine::id::Version;
 use annals_engine::projection::Folded;
+use annals_engine::session::event::Json;
 use annals_engine::session::history::{HistoryQuery, Message, Page, Span, ToolResults, history};
 use annals_engine::session::index::{Found, Sessions};
 use annals_engine::{Error, Result};
@@ -33,10 +34,12 @@ pub fn sessions_history(
         before: args.cursor.as_deref().map(version).transpose()?,
     };
     let mut page = history(store, sessions.state(), &found, &query)?;
+    page.messages.iter_mut().for_each(|message| omit_huge(message, caller.bounds.bytes));
     let fits = newest_within(&page.messages, caller.bounds.bytes);
     if fits < page.messages.len() {
         query.limit = fits;
         page = history(store, sessions.state(), &found, &query)?;
+        page.messages.iter_mut().for_each(|message| omit_huge(message, caller.bounds.bytes));
     }
     let reply = reply(page, sessions, &found);
     let session_key = caller.shown(&found.key).to_owned();
@@ -68,6 +71,19 @@ fn version(cursor: &str) -> Result<Version> {
             .caused_by(e)
     })
 }
+
+/// Leaves out the content of a message that alone has more bytes than an answer may have, and says so in its place.
+pub(crate) fn omit_huge(message: &mut Message, bytes_max: usize) {
+    let bytes = message.content.as_ref().map_or(0, |content| content.as_str().len());
+    if bytes.saturating_add(ENVELOPE) <= bytes_max {
+        return;
+    }
+    message.omitted_bytes = u64::try_from(bytes).ok();
+    message.content = Json::of("[sessions_history omitted: message too large]").ok();
+}
+
+/// So many bytes of a message beside its content at the most, roughly.
+const ENVELOPE: usize = 2 << 10;
 
 /// How many of the newest messages have at most so many bytes together; at least one.
 fn newest_within(messages: &[Message], bytes_max: usize) -> usize {

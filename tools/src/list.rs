@@ -8,6 +8,7 @@ use annals_engine::store::EventStore;
 use annals_engine::{Error, Result};
 
 use crate::caller::{Caller, MainBucket, Seat};
+use crate::history::omit_huge;
 use crate::view::View;
 use crate::wire::{ArchivedArg, ListArgs, ListReply, Listed};
 
@@ -54,7 +55,10 @@ pub fn list(caller: &Caller, view: &View<'_>, args: &ListArgs, shape: Shape) -> 
     let truncated = page.len() < rows.len();
     let messages = args.message_limit.unwrap_or(0).min(caller.bounds.messages);
     let listed = |row: &&Row| {
-        let messages = last_messages(store, sessions.state(), row, messages)?;
+        let mut messages = last_messages(store, sessions.state(), row, messages)?;
+        for message in messages.iter_mut().flatten() {
+            omit_huge(message, caller.bounds.bytes);
+        }
         let mut row = sessions.state().row_at(&row.key, &lens).unwrap_or_else(|| (*row).clone());
         if let Ok(shown) = StreamName::new(caller.shown(&row.key)) {
             row.key = shown;

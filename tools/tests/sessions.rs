@@ -473,3 +473,26 @@ fn main_is_shown_as_main() {
     );
     assert_eq!(read(&shared), ("main".into(), "w".into()));
 }
+
+/// Goal: an answer for a tool has at most so many bytes, also when one message alone has more; the operator gets all.
+/// Method: a message of 200,000 characters after a short one.
+#[test]
+fn a_message_that_is_too_large_for_an_answer() {
+    let scene = Scene::new();
+    scene.opened("chat:1", "id-1");
+    scene.turn("chat:1", "id-1", "user", "short");
+    scene.turn("chat:1", "id-1", "assistant", &"x".repeat(200_000));
+    let args = HistoryArgs { session_key: "chat:1".into(), ..HistoryArgs::default() };
+    let reply = scene.history(&tool(), &args).expect("a history");
+    let json = serde_json::to_string(&reply).expect("JSON");
+    assert!(json.len() < Bounds::TOOL.bytes, "{} bytes", json.len());
+    assert_eq!(reply.messages.len(), 2);
+    assert_eq!(reply.messages[1].omitted_bytes, Some(200_002));
+    assert!(json.contains("[sessions_history omitted: message too large]"), "{json}");
+    let operator = Caller::operator(main_agent());
+    let whole = scene.history(&operator, &args).expect("a history");
+    assert_eq!((whole.messages.len(), whole.messages[1].omitted_bytes), (2, None));
+    let args = ListArgs { message_limit: Some(1), ..ListArgs::default() };
+    let listed = scene.list(&args).expect("a list");
+    assert!(serde_json::to_string(&listed).expect("JSON").len() < Bounds::TOOL.bytes);
+}

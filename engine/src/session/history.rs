@@ -104,6 +104,9 @@ pub struct Message {
     /// How many bytes of content lay apart and are lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_bytes: Option<u64>,
+    /// How many bytes of content were left out of an answer that they do not fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_bytes: Option<u64>,
     #[serde(skip)]
     message_id: Option<String>,
     #[serde(skip)]
@@ -292,6 +295,7 @@ impl Message {
             provenance: turn.provenance,
             silent: turn.silent,
             lost_bytes: None,
+            omitted_bytes: None,
             message_id: turn.message_id,
             version: record.version,
             tools: ToolLinks { calls: turn.calls, answers: turn.call_id, name: turn.tool_name },
