@@ -308,6 +308,7 @@ fn one_run() {
         "reply      #8",
         "announce   delivered in cli:default",
         "a1 through log",
+        "  delivered  #12 ",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -369,6 +370,21 @@ fn usage() {
         csv,
         "model,messages,tokensIn,tokensOut,cacheRead,cacheWrite,costMicros\nm2,1,2000,1,0,0,\nm1,1,1200,34,5,0,1234567\n"
     );
+    for _ in 0..2 {
+        append(
+            &home.store(),
+            "cli:default",
+            "turn",
+            "{'sessionId':'s2','role':'assistant','from':'internal','messageId':'m','tokens':{'in':50,'out':1},\
+             'content':'a piece'}",
+        );
+    }
+    let (stats, total) = (home.json(&["stats", "--json"]), home.json(&["usage", "--json"]));
+    assert_eq!(
+        (&stats["tokensIn"], &stats["tokensOut"]),
+        (&total["total"]["tokensIn"], &total["total"]["tokensOut"])
+    );
+    assert_eq!(stats["tokensIn"], 3_250);
     home.fails(&["usage", "--by", "colour"], 2, "usage");
     home.fails(&["usage", "--since", "#9", "--until", "#3"], 2, "usage");
 }

@@ -6,8 +6,10 @@ use std::path::Path;
 use annals_engine::Engine;
 use annals_engine::clock::Timestamp;
 use annals_engine::id::Seq;
+use annals_engine::projection::Projection;
 use annals_engine::session::event::TurnHead;
 use annals_engine::session::index::{Archived, Lens, ListQuery, TimeRules};
+use annals_engine::session::usage::Usage;
 use annals_engine::store::{EventStore, Item, Read, Record, View};
 use serde::Serialize;
 
@@ -25,7 +27,8 @@ const STEP: u64 = 4_096;
 /// Count what is in the log
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Sessions are counted as `annals sessions list --all` lists them; each reset begins a new part of one.
+Sessions are counted as `annals sessions list --all` lists them; each reset begins a new part of one. \
+Tokens are those of `annals usage`.
 
 Examples:
   annals stats
@@ -85,6 +88,7 @@ fn read(events: &dyn EventStore, folder: &Path) -> Result<Stats, Failure> {
         ..Stats::default()
     };
     let mut streams = std::collections::HashSet::new();
+    let mut usage = Usage::default();
     let total = events.end(View::Durable)?.map_or(0, |cursor| cursor.seq().0);
     let progress = Progress::events("counting");
     for item in events.read(Read::default())? {
@@ -94,6 +98,7 @@ fn read(events: &dyn EventStore, folder: &Path) -> Result<Stats, Failure> {
                     progress.at(record.seq.0, total);
                 }
                 stats.count(&record);
+                usage.apply(&record.fields());
                 streams.insert(record.stream);
             }
             Item::Gap(damage) => {
@@ -104,6 +109,8 @@ fn read(events: &dyn EventStore, folder: &Path) -> Result<Stats, Failure> {
         }
     }
     stats.streams = streams.len();
+    stats.tokens_in = usage.total().tokens_in();
+    stats.tokens_out = usage.total().tokens_out();
     Ok(stats)
 }
 
@@ -130,8 +137,6 @@ impl Stats {
             && let Some(head) = TurnHead::read(record.data.as_str())
         {
             *self.turns.entry(head.role.as_str()).or_default() += 1;
-            self.tokens_in += head.tokens.as_ref().map_or(0, |tokens| tokens.r#in);
-            self.tokens_out += head.tokens.as_ref().map_or(0, |tokens| tokens.out);
         }
         let place = || Place { seq: record.seq.0, time: record.time.to_string(), at: record.time };
         self.first.get_or_insert_with(place);

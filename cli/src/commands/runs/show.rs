@@ -195,7 +195,7 @@ fn passage(outgoing: &Outgoing, out: &mut Output) -> Result<(), Failure> {
         out.line(&format!("  attempted  {}{id}{sink}", text(attempt.moment)))?;
     }
     if let Some(ended) = outgoing.ended {
-        out.line(&format!("  {:<10} {}", outgoing.state, text(ended)))?;
+        out.line(&format!("  {:<10} {}", outgoing.state.as_str(), text(ended)))?;
     }
     Ok(())
 }
