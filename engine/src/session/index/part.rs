@@ -88,6 +88,12 @@ impl Part {
         self.turns
     }
 
+    /// Tokens of input and output.
+    #[cfg(test)]
+    pub(in crate::session) const fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
     /// Takes turns; `told` learns which runs have told how many tokens.
     pub(super) fn take(&mut self, turns: &PartTurns, told: &mut dyn FnMut(IdHash, u64)) {
         let (first, last) = turns.span;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::id::StreamName;
 use crate::projection::Folded;
+use crate::session::index::{Part, Sessions};
 use crate::session::scene::{START, Scene};
 use crate::store::Read;
 
@@ -136,4 +137,61 @@ fn the_largest_numbers() {
     }
     let total = usage(&scene, Span::default()).total();
     assert_eq!((total.messages(), total.tokens_in(), total.cost_micros()), (2, most, Some(most)));
+}
+
+/// Goal: whatever pieces and runs come in whatever order, the tokens are those of the sessions view. Method: random turns
+/// of few messages, parts and runs, and runs that are asked for and end among them; the sums of each session, after every
+/// event.
+#[test]
+fn the_tokens_of_the_sessions_view() {
+    for seed in 1..40_u64 {
+        println!("seed {seed}");
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut below = |limit: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % limit
+        };
+        let scene = Scene::new();
+        for key in ["cli:1", "cli:2"] {
+            for part in ["s1", "s2"] {
+                scene.opened(key, part, "");
+            }
+        }
+        for _ in 0..60 {
+            let (key, part) = (format!("cli:{}", 1 + below(2)), format!("s{}", 1 + below(2)));
+            let (run, tokens) = (below(3), format!("{{'in':{},'out':{}}}", below(9), below(9)));
+            match below(8) {
+                0 => drop(scene.run(&format!("r{run}"), &key, &part, "")),
+                1 => drop(scene.finished(&format!("r{run}"), "ok", &format!(",'tokens':{tokens}"))),
+                kind => {
+                    let message = format!(",'messageId':'m{}'", below(20));
+                    let message = if kind == 2 { String::new() } else { message };
+                    let of_run =
+                        if kind < 5 { format!(",'runId':'r{run}'") } else { String::new() };
+                    let more = format!("{of_run}{message},'tokens':{tokens}");
+                    scene.turn(&key, &part, "assistant", &more, "x");
+                }
+            }
+        }
+        let (mut sessions, mut usage) = (Sessions::default(), Usage::default());
+        for record in scene.records() {
+            sessions.apply(&record.fields());
+            usage.apply(&record.fields());
+            let sums = usage.sums(By::Session);
+            for row in sessions.rows() {
+                let parts = sessions.entry(&row.key).unwrap().parts.iter();
+                let expected: u64 = parts.map(Part::tokens).sum();
+                let sum = sums.get(row.key.as_str()).copied().unwrap_or_default();
+                assert_eq!(
+                    sum.tokens_in() + sum.tokens_out(),
+                    expected,
+                    "{} at {}",
+                    row.key,
+                    record.seq
+                );
+            }
+        }
+    }
 }
