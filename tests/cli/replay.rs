@@ -388,3 +388,30 @@ fn usage() {
     home.fails(&["usage", "--by", "colour"], 2, "usage");
     home.fails(&["usage", "--since", "#9", "--until", "#3"], 2, "usage");
 }
+
+/// Goal: every table and tree fits the screen, and in a pipe no name is cut. Method: terminals of four widths, and a
+/// pipe, which has every key and id whole.
+#[test]
+fn widths() {
+    let home = flow();
+    let ways: [&[&str]; 5] = [
+        &["replay"],
+        &["replay", "--tree", "cli:default"],
+        &["runs", "list"],
+        &["runs", "list", "--open"],
+        &["usage"],
+    ];
+    for args in ways {
+        for width in [60, 80, 120, 160] {
+            let plain = [args, &["--color", "never"]].concat();
+            let (code, text) = on_terminal(home.command(&plain), width);
+            assert_eq!(code, Some(0), "{args:?}: {text}");
+            for line in text.lines() {
+                assert!(line.chars().count() <= usize::from(width), "{args:?} at {width}: {line}");
+            }
+        }
+        let text = home.ok(args);
+        assert!(!text.contains('…') && !text.contains(" ago"), "{args:?}: {text}");
+        assert!(args.contains(&"--open") || text.contains(CHILD), "{args:?}: {text}");
+    }
+}
