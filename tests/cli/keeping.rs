@@ -147,6 +147,12 @@ fn a_store_that_moves() {
     let store = place.to_str().expect("a path of text");
     let page = home.json(&["--store", store, "sessions", "history", "cli:k", "--json"]);
     assert_eq!(page["total"], 3);
+    let list = home.json(&["--store", store, "sessions", "list", "--json"]);
+    let file = list["sessions"][0]["transcriptPath"].as_str().expect("a path");
+    assert!(Path::new(file).starts_with(&place) && Path::new(file).is_file(), "{file}");
+    assert!(fs::read_to_string(file).expect("a file").contains("turn 2"), "{file}");
+    let status = home.json(&["--store", store, "session", "status", "cli", "k", "--json"]);
+    assert_eq!(status["transcriptPath"], file);
     home.ok(&["--store", store, "session", "reset", "cli", "k"]);
     let page = home.json(&["--store", store, "sessions", "history", "cli:k", "--json"]);
     assert_eq!((&page["total"], page["otherParts"].as_array().map(Vec::len)), (&0.into(), Some(1)));

@@ -54,12 +54,14 @@ pub fn list(caller: &Caller, view: &View<'_>, args: &ListArgs, shape: Shape) -> 
     let page = rows.get(..limit).unwrap_or(rows);
     let truncated = page.len() < rows.len();
     let messages = args.message_limit.unwrap_or(0).min(caller.bounds.messages);
+    let files = store.files()?;
     let listed = |row: &&Row| {
         let mut messages = last_messages(store, sessions.state(), row, messages)?;
         for message in messages.iter_mut().flatten() {
             omit_huge(message, caller.bounds.bytes);
         }
         let mut row = sessions.state().row_at(&row.key, &lens).unwrap_or_else(|| (*row).clone());
+        sessions.state().locate(&mut row, &files);
         if let Ok(shown) = StreamName::new(caller.shown(&row.key)) {
             row.key = shown;
         }

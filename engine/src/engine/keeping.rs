@@ -1,6 +1,7 @@
 //! A store that has its views kept: after appends, when enough has come together, it has a snapshot made.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -113,6 +114,10 @@ impl EventStore for Keeping {
 
     fn health(&self) -> Result<Health> {
         self.store.health()
+    }
+
+    fn files(&self) -> Result<Vec<(Seq, PathBuf)>> {
+        self.store.files()
     }
 
     fn stretches(&self, after: Option<Cursor>, view: View) -> Result<Vec<Box<dyn Stretch + '_>>> {

@@ -35,13 +35,14 @@ mod writer;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::slot::Durable;
-use crate::format::{APPEND_LOCK, Payload, SYNC_LOCK, control};
+use crate::format::{APPEND_LOCK, Payload, SYNC_LOCK, control, segment_path};
 use crate::id::{Seq, StoreId, StreamName, Version};
 use crate::storage::{File, LockWait, Storage};
 use crate::store::{
@@ -396,6 +397,12 @@ impl EventStore for Log {
 
     fn follow(&self, read: Read) -> Result<Box<dyn Follow + '_>> {
         Ok(Box::new(follow::Follower::new(Arc::clone(&self.view), read)?))
+    }
+
+    fn files(&self) -> Result<Vec<(Seq, PathBuf)>> {
+        let storage = &*self.view.storage;
+        let file = |first: Seq| (first, storage.display(&segment_path(first)));
+        Ok(segments::list(storage)?.into_iter().map(file).collect())
     }
 
     fn stretches(&self, after: Option<Cursor>, view: View) -> Result<Vec<Box<dyn Stretch + '_>>> {

@@ -19,6 +19,8 @@ pub use read::{
 pub use snapshot::Snapshot;
 pub use stretch::{Chain, Stretch};
 
+use std::path::PathBuf;
+
 use crate::error::Result;
 use crate::format::Payload;
 use crate::id::{Seq, StoreId, StreamName, Version};
@@ -103,6 +105,14 @@ pub trait EventStore: Send + Sync {
     /// # Errors
     /// Whatever looking meets.
     fn health(&self) -> Result<Health>;
+
+    /// The files that hold the events, each with the position of its first, in order; none where there are no files.
+    ///
+    /// # Errors
+    /// Whatever looking meets.
+    fn files(&self) -> Result<Vec<(Seq, PathBuf)>> {
+        Ok(Vec::new())
+    }
 
     /// Neighbouring stretches of what lies behind a cursor, in order, for whoever reads with several threads. They need
     /// not reach to the end of the view, and a store that has none to give loses nothing but time: what they do not tell

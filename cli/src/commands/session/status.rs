@@ -142,11 +142,12 @@ fn one(chat: &Chat, context: &mut Context) -> Result<Exit, Failure> {
     let view = looked.view();
     let found = chat.find(&view, None)?;
     let state = view.sessions.state();
-    let (Some(row), Some(rule)) =
+    let (Some(mut row), Some(rule)) =
         (state.row_at(&found.key, &view.lens), state.reset_rule(&found.key, view.lens.rules))
     else {
         return Err(Failure::not_found(format!("there is no session {}", found.key)));
     };
+    state.locate(&mut row, &view.store.files()?);
     let max_turns = settings::get()?.number("session.maxTurns").unwrap_or(40);
     let trimmed = row.turns.saturating_sub(max_turns);
     let reset = rule.to_event();

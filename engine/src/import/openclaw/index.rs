@@ -169,7 +169,7 @@ fn row(
 
 /// Takes the fields that a session is patched with, under their names there.
 fn set(fields: &mut Fields<'_>) -> Members {
-    const NAMES: [(&str, &str); 11] = [
+    const NAMES: [(&str, &str); 13] = [
         ("label", "label"),
         ("displayName", "displayName"),
         ("sendPolicy", "sendPolicy"),
@@ -178,6 +178,8 @@ fn set(fields: &mut Fields<'_>) -> Members {
         ("contextTokens", "contextTokens"),
         ("thinkingLevel", "thinkingLevel"),
         ("verboseLevel", "verboseLevel"),
+        ("systemSent", "systemSent"),
+        ("abortedLastRun", "abortedLastRun"),
         ("lastChannel", "lastChannel"),
         ("lastTo", "lastTo"),
         ("deliveryContext", "deliveryContext"),

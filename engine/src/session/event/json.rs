@@ -54,6 +54,15 @@ impl Json {
         serde_json::from_str(self.as_str()).ok()
     }
 
+    /// Sets a field to this value; `null` takes it back, and what is no value of the field leaves it.
+    pub fn patch<T: DeserializeOwned>(&self, field: &mut Option<T>) {
+        if self.is_null() {
+            *field = None;
+        } else if let Some(value) = self.read() {
+            *field = Some(value);
+        }
+    }
+
     /// `null`.
     #[must_use]
     pub fn null() -> Self {

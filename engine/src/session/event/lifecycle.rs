@@ -1,5 +1,7 @@
 //! The life of a session: opened, patched, reset, resumed, archived, trimmed; and the policy that all of them share.
 
+use serde::{Deserialize, Deserializer};
+
 use crate::clock::Timestamp;
 
 use super::define::{payload, words};
@@ -45,9 +47,25 @@ payload! {
         to: Option<String>,
         /// The account on that channel.
         account_id: Option<String>,
-        /// The thread.
+        /// The thread. Some channels count theirs: a number is read as its text.
+        #[serde(deserialize_with = "text_or_number")]
         thread_id: Option<String>,
     }
+}
+
+fn text_or_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Thread {
+        Text(String),
+        Count(u64),
+        Below(i64),
+    }
+    Ok(Option::<Thread>::deserialize(from)?.map(|thread| match thread {
+        Thread::Text(text) => text,
+        Thread::Count(count) => count.to_string(),
+        Thread::Below(count) => count.to_string(),
+    }))
 }
 
 payload! {

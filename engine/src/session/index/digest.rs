@@ -94,7 +94,7 @@ impl Digest {
         let mut texts = std::mem::take(&mut self.texts);
         let name = match self.last(&fields.stream) {
             Some((_, Step::Turns(_, turns), true)) => {
-                turns.push(&head, fields.version, at, &mut texts);
+                turns.push(&head, (fields.seq, fields.version), at, &mut texts);
                 self.texts = texts;
                 return;
             }
@@ -102,7 +102,7 @@ impl Digest {
             None => StreamName::new(fields.stream.as_ref()).ok(),
         };
         if let Some(name) = name {
-            let turns = Turns::of(&head, fields.version, at, &mut texts);
+            let turns = Turns::of(&head, (fields.seq, fields.version), at, &mut texts);
             self.push(name.clone(), Step::Turns(name, turns));
         }
         self.texts = texts;

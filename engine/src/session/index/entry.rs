@@ -2,13 +2,15 @@
 //! brought up to date from these after every event.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::id::{StreamName, Version};
 use crate::session::event::{
-    Announce, Cleanup, Members, Origin, RunStatus, SessionKind, SessionOpened, SpawnMode,
+    Announce, Cleanup, Members, Origin, RunFinished, RunStatus, SessionKind, SessionOpened,
+    SpawnMode,
 };
 
 use super::part::{IdHash, Part};
@@ -133,17 +135,26 @@ impl Entry {
         let row = &mut self.row;
         for (field, value) in &set.0 {
             match field.as_str() {
-                "label" => row.label = value.read(),
-                "displayName" => row.display_name = value.read(),
-                "sendPolicy" => row.send_policy = value.read(),
-                "model" => row.model = value.read(),
-                "contextTokens" => row.context_tokens = value.read(),
-                "thinkingLevel" => row.thinking_level = value.read(),
-                "verboseLevel" => row.verbose_level = value.read(),
-                "lastChannel" => row.last_channel = value.read(),
-                "lastTo" => row.last_to = value.read(),
-                "deliveryContext" => row.delivery_context = value.read(),
-                "chatType" => row.chat_type = value.read(),
+                "label" => value.patch(&mut row.label),
+                "displayName" => value.patch(&mut row.display_name),
+                "sendPolicy" => value.patch(&mut row.send_policy),
+                "model" => value.patch(&mut row.model),
+                "contextTokens" => value.patch(&mut row.context_tokens),
+                "thinkingLevel" => value.patch(&mut row.thinking_level),
+                "verboseLevel" => value.patch(&mut row.verbose_level),
+                "lastChannel" => value.patch(&mut row.last_channel),
+                "lastTo" => value.patch(&mut row.last_to),
+                "deliveryContext" => value.patch(&mut row.delivery_context),
+                "chatType" => value.patch(&mut row.chat_type),
+                // What another program knew of runs that it did not keep.
+                "systemSent" => {
+                    if let Some(part) = self.parts.get_mut(self.current) {
+                        part.run_started |= value.read() == Some(true);
+                    }
+                }
+                "abortedLastRun" if value.read() == Some(true) => {
+                    self.last_run = self.last_run.or(Some(RunStatus::Interrupted));
+                }
                 _ => {}
             }
         }
@@ -223,9 +234,17 @@ impl Entry {
     }
 
     /// A run ended.
-    pub(super) fn run_finished(&mut self, run_id: &str, status: RunStatus, at: Timestamp) {
-        self.runs.remove(run_id);
-        self.last_run = Some(status);
+    pub(super) fn run_finished(&mut self, session_id: &str, run: &RunFinished, at: Timestamp) {
+        let phase = self.runs.remove(&run.run_id);
+        if phase == Some(RunPhase::Requested) && run.runtime_ms > 0 {
+            // It was started where nobody recorded that.
+            let started_at = at.minus(Duration::from_millis(run.runtime_ms));
+            self.row.started_at = self.row.started_at.max(Some(started_at));
+            if let Some(part) = self.parts.iter_mut().find(|part| part.session_id == session_id) {
+                part.run_started = true;
+            }
+        }
+        self.last_run = Some(run.status);
         self.ended_at = self.ended_at.max(Some(at));
         self.touched(at);
     }

@@ -146,7 +146,7 @@ impl Sessions {
         let told = event.tokens.as_ref().map_or(0, |t| t.r#in.saturating_add(t.out));
         let Some(run) = self.runs.get(&id_hash(&event.run_id)).cloned() else { return };
         self.run(&event.run_id, |entry| {
-            entry.run_finished(&event.run_id, event.status, at);
+            entry.run_finished(&run.session_id, event, at);
             entry.add_tokens(&run.session_id, told.saturating_sub(run.tokens));
         });
         self.runs.remove(&id_hash(&event.run_id));

@@ -1,10 +1,11 @@
 //! What time alone changes about sessions: a part expires, a child that has ended leaves the lists. Every view shows it
 //! from its moment on; the event that records it comes with the next append that looks.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::id::StreamName;
+use crate::id::{Seq, StreamName};
 use crate::session::event::{ArchiveReason, ChatType, Json, SessionArchived, Setting};
 use crate::session::key::{Channel, Parts, SessionKey};
 use crate::session::reset::{PartFacts, Rule, Rules, SessionType, Standing, Zone};
@@ -115,6 +116,20 @@ impl Sessions {
             row.status = Status::Expired;
         }
         Some(row)
+    }
+
+    /// Says in a row which file holds the last turn of the current part, unless it was imported from one of its own.
+    /// `files` are those of the store ([`EventStore::files`]).
+    ///
+    /// [`EventStore::files`]: crate::store::EventStore::files
+    pub fn locate(&self, row: &mut Row, files: &[(Seq, PathBuf)]) {
+        if row.transcript_path.is_some() {
+            return;
+        }
+        let last = self.entry(&row.key).and_then(Entry::current).and_then(|part| part.last_seq);
+        let holds = |last: Seq| files.partition_point(|(first, _)| *first <= last).checked_sub(1);
+        let file = last.and_then(holds).and_then(|index| files.get(index));
+        row.transcript_path = file.map(|(_, path)| path.display().to_string());
     }
 
     /// How a session's current part stands at a moment.

@@ -1,7 +1,7 @@
 //! A part of a session: what lies between two resets. It counts turns, messages and tokens, and holds nothing that was
 //! said.
 
-use crate::id::Version;
+use crate::id::{Seq, Version};
 use crate::session::event::Role;
 
 use super::hash;
@@ -13,6 +13,8 @@ pub(in crate::session) struct Part {
     pub(in crate::session) session_id: String,
     /// The versions of its first and last turn.
     pub(in crate::session) span: Option<(Version, Version)>,
+    /// Where its last turn stands in the log.
+    pub(super) last_seq: Option<Seq>,
     /// Messages, tool results counted and not.
     pub(in crate::session) messages: Messages,
     pub(super) turns: u64,
@@ -98,6 +100,7 @@ impl Part {
     pub(super) fn take(&mut self, turns: &PartTurns, told: &mut dyn FnMut(IdHash, u64)) {
         let (first, last) = turns.span;
         self.span = Some((self.span.map_or(first, |(known, _)| known), last));
+        self.last_seq = Some(turns.last_seq);
         self.messages.take(turns);
         self.turns = self.turns.saturating_add(turns.turns);
         self.tokens = self.tokens.saturating_add(turns.tokens);

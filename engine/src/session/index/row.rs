@@ -89,7 +89,7 @@ pub struct Row {
     pub last_to: Option<String>,
     /// The whole address of that.
     pub delivery_context: Option<Origin>,
-    /// The file that it was imported from.
+    /// The file that it was imported from; else, in rows with their files, the one that holds its last turn.
     pub transcript_path: Option<String>,
     /// How it is.
     pub status: Status,

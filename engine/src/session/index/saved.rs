@@ -118,6 +118,7 @@ struct Session<'a> {
 struct SavedPart<'a> {
     session_id: &'a str,
     span: Option<(u64, u64)>,
+    last_seq: Option<u64>,
     all: u64,
     without_results: u64,
     last: Option<(IdHash, Role)>,
@@ -300,6 +301,7 @@ impl<'a> SavedPart<'a> {
         Self {
             session_id: &part.session_id,
             span: part.span.map(|(first, last)| (first.0, last.0)),
+            last_seq: part.last_seq.map(|seq| seq.0),
             all: part.messages.all,
             without_results: part.messages.without_results,
             last: part.messages.last,
@@ -316,6 +318,7 @@ impl<'a> SavedPart<'a> {
         Part {
             session_id: self.session_id.to_owned(),
             span: self.span.map(|(first, last)| (Version(first), Version(last))),
+            last_seq: self.last_seq.map(Seq),
             messages: Messages {
                 all: self.all,
                 without_results: self.without_results,

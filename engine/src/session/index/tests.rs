@@ -94,6 +94,66 @@ fn at_beats_time() {
     );
 }
 
+/// Goal: a row says what another program knew and its events do not show: that a run had started, when, and that the last
+/// one was cut short; and a patch with a value that is none leaves what is known. Method: a run without a start, patches
+/// as an index has them, a thread that is a number.
+#[test]
+fn what_another_program_knew() {
+    let scene = Scene::new();
+    scene.opened("cli:a", "s", "").run("r", "cli:a", "s", ",'imported':true");
+    let end = "{'at':'2026-04-01T00:01:40.000000Z','runId':'r','status':'ok','runtimeMs':40000}";
+    scene.event("run:r", "run.finished", end);
+    check(
+        &scene.sessions(),
+        "cli:a",
+        "{'status':'done','startedAt':1775001660000,'systemSent':true,'abortedLastRun':false}",
+    );
+    scene.opened("cli:b", "t", ",'label':'desk'");
+    let patched = |set: &str| {
+        scene.event("cli:b", "session.patched", &format!("{{'sessionId':'t','set':{{{set}}}}}"));
+    };
+    patched(
+        "'systemSent':true,'abortedLastRun':true,'deliveryContext':{'channel':'telegram','to':'7','threadId':42}",
+    );
+    let row = "{'systemSent':true,'abortedLastRun':true,'status':'interrupted','label':'desk','deliveryContext':{'channel':'telegram','to':'7','threadId':'42'}}";
+    check(&scene.sessions(), "cli:b", row);
+    patched("'label':7,'deliveryContext':'nowhere','abortedLastRun':false");
+    check(&scene.sessions(), "cli:b", row);
+    patched("'label':null,'deliveryContext':null");
+    check(&scene.sessions(), "cli:b", "{'label':null,'deliveryContext':null,'systemSent':true}");
+}
+
+/// Goal: a row says which file holds the last turn of its current part. Method: files that begin at several places; a
+/// session before its first turn, one in each file, one that was imported, one whose new part is empty.
+#[test]
+fn files_of_last_turns() {
+    let scene = Scene::new();
+    scene.opened("cli:a", "a", "").opened("cli:b", "b", "").opened("cli:c", "c", "");
+    scene.opened("cli:d", "d", "").event(
+        "pi:e",
+        "session.opened",
+        "{'sessionId':'e','kind':'other','agentId':'main','spawnDepth':0,'sourcePath':'e.jsonl'}",
+    );
+    for (key, part) in
+        [("cli:b", "b"), ("cli:c", "c"), ("cli:d", "d"), ("pi:e", "e"), ("cli:c", "c")]
+    {
+        scene.turn(key, part, "user", "", "x");
+    }
+    scene.event("cli:d", "session.reset", "{'sessionId':'n','previousSessionId':'d','reason':'manual','effectiveAt':'2026-04-01T00:00:05.000000Z'}");
+    let files = [(Seq(1), "1".into()), (Seq(6), "6".into()), (Seq(7), "7".into())];
+    let sessions = scene.sessions();
+    let file = |key: &str| {
+        let mut row = sessions.row(&StreamName::new(key).unwrap()).unwrap().clone();
+        sessions.locate(&mut row, &files);
+        row.transcript_path
+    };
+    let found = ["cli:a", "cli:b", "cli:c", "cli:d", "pi:e"].map(file);
+    assert_eq!(
+        found.each_ref().map(Option::as_deref),
+        [None, Some("6"), Some("7"), None, Some("e.jsonl")]
+    );
+}
+
 /// Goal: a message that comes in pieces counts once, by its largest numbers. Method: pieces that grow, with a tool
 /// result between them, beside a message without an id.
 #[test]

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::clock::Timestamp;
-use crate::id::Version;
+use crate::id::{Seq, Version};
 use crate::session::event::{Ingress, Role, TurnHead};
 
 use super::part::{IdHash, Piece, id_hash};
@@ -79,6 +79,8 @@ impl Versions {
 pub(super) struct PartTurns {
     pub(super) session_id: Place,
     pub(super) span: (Version, Version),
+    /// Where the last of them stands in the log.
+    pub(super) last_seq: Seq,
     /// The latest time at which a person wrote in it.
     pub(super) human_at: Option<Timestamp>,
     pub(super) all: Begins,
@@ -140,23 +142,23 @@ fn begins(last: Option<Piece>, piece: Option<Piece>) -> bool {
 }
 
 impl Turns {
-    /// One turn.
+    /// One turn, with its place in the log and in its stream.
     pub(super) fn of(
         head: &TurnHead<'_>,
-        version: Version,
+        place: (Seq, Version),
         at: Timestamp,
         texts: &mut Texts,
     ) -> Self {
         let mut turns = Self {
-            versions: Versions::of(version),
+            versions: Versions::of(place.1),
             first_at: at,
             last_at: at,
             channel: None,
             model: None,
-            part: PartTurns::new(texts.add(&head.session_id), version),
+            part: PartTurns::new(texts.add(&head.session_id), place),
             more: Vec::new(),
         };
-        turns.take(head, version, at, texts);
+        turns.take(head, place, at, texts);
         turns
     }
 
@@ -164,12 +166,12 @@ impl Turns {
     pub(super) fn push(
         &mut self,
         head: &TurnHead<'_>,
-        version: Version,
+        place: (Seq, Version),
         at: Timestamp,
         texts: &mut Texts,
     ) {
-        self.versions.push(version);
-        self.take(head, version, at, texts);
+        self.versions.push(place.1);
+        self.take(head, place, at, texts);
     }
 
     /// What went into each part, in the order in which the parts came up.
@@ -182,7 +184,13 @@ impl Turns {
         self.parts().filter_map(|part| part.human_at).max()
     }
 
-    fn take(&mut self, head: &TurnHead<'_>, version: Version, at: Timestamp, texts: &mut Texts) {
+    fn take(
+        &mut self,
+        head: &TurnHead<'_>,
+        place: (Seq, Version),
+        at: Timestamp,
+        texts: &mut Texts,
+    ) {
         self.last_at = self.last_at.max(at);
         let human = head.role == Role::User && head.from == Ingress::External;
         if human {
@@ -192,20 +200,20 @@ impl Turns {
         if head.role == Role::Assistant {
             texts.set(&mut self.model, head.model.as_deref());
         }
-        let part = self.part_of(&head.session_id, version, texts);
-        part.push(head, version);
+        let part = self.part_of(&head.session_id, place, texts);
+        part.push(head, place);
         if human {
             part.human_at = part.human_at.max(Some(at));
         }
     }
 
-    fn part_of(&mut self, id: &str, version: Version, texts: &mut Texts) -> &mut PartTurns {
+    fn part_of(&mut self, id: &str, place: (Seq, Version), texts: &mut Texts) -> &mut PartTurns {
         if texts.get(&self.part.session_id) == id {
             return &mut self.part;
         }
         let known = self.more.iter().rposition(|part| texts.get(&part.session_id) == id);
         let index = known.unwrap_or_else(|| {
-            self.more.push(PartTurns::new(texts.add(id), version));
+            self.more.push(PartTurns::new(texts.add(id), place));
             self.more.len() - 1
         });
         self.more.get_mut(index).unwrap_or(&mut self.part)
@@ -213,10 +221,11 @@ impl Turns {
 }
 
 impl PartTurns {
-    const fn new(session_id: Place, version: Version) -> Self {
+    const fn new(session_id: Place, (seq, version): (Seq, Version)) -> Self {
         Self {
             session_id,
             span: (version, version),
+            last_seq: seq,
             human_at: None,
             all: Begins::NONE,
             without_results: Begins::NONE,
@@ -227,8 +236,8 @@ impl PartTurns {
         }
     }
 
-    fn push(&mut self, head: &TurnHead<'_>, version: Version) {
-        self.span.1 = version;
+    fn push(&mut self, head: &TurnHead<'_>, (seq, version): (Seq, Version)) {
+        (self.span.1, self.last_seq) = (version, seq);
         let message = head.message_id.as_deref().map(id_hash);
         let piece = message.map(|id| (id, head.role));
         self.all.push(piece);

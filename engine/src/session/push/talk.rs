@@ -65,10 +65,10 @@ impl Talk {
                 self.enter_first(&e.session_id, since);
                 for (field, value) in &e.set.0 {
                     match field.as_str() {
-                        "displayName" => self.display_name = value.read(),
-                        "chatType" => self.chat_type = value.read(),
-                        "deliveryContext" => self.delivery = value.read(),
-                        "sendPolicy" => self.send_policy = value.read(),
+                        "displayName" => value.patch(&mut self.display_name),
+                        "chatType" => value.patch(&mut self.chat_type),
+                        "deliveryContext" => value.patch(&mut self.delivery),
+                        "sendPolicy" => value.patch(&mut self.send_policy),
                         _ => {}
                     }
                 }
