@@ -50,7 +50,7 @@ pub struct Rules {
     pub general: Override,
     /// By type of session: fields left out are those of the general rule.
     pub by_type: BTreeMap<SessionType, Override>,
-    /// By channel, outright: of the general rule the zone alone is taken over.
+    /// By channel, whatever the case of its letters, outright: of the general rule the zone alone is taken over.
     pub by_channel: BTreeMap<String, Override>,
     /// Idle minutes of the sessions `<channel>:<chat>`, over everything else.
     pub channel_chats_idle_minutes: Option<u64>,
@@ -83,7 +83,11 @@ impl Rules {
     /// The rule for a session. `is_channel_chat` says whether its key is `<channel>:<chat>`.
     #[must_use]
     pub fn of(&self, sort: SessionType, channel: Option<&str>, is_channel_chat: bool) -> Rule {
-        let of_channel = channel.and_then(|channel| self.by_channel.get(channel));
+        let named = |channel: &str| {
+            let mut rules = self.by_channel.iter();
+            rules.find(|(name, _)| name.eq_ignore_ascii_case(channel)).map(|(_, said)| said)
+        };
+        let of_channel = channel.and_then(named);
         let mut said = match (of_channel, self.by_type.get(&sort)) {
             (Some(said), _) => said.clone(),
             (None, Some(said)) => said.over(&self.general),

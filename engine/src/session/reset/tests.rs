@@ -152,6 +152,10 @@ fn the_nearest_rule_is_in_force() {
     assert_eq!(in_force(&rules, SessionType::Thread, Some("x"), false), "idle 5 180 Asia/Tokyo");
     assert_eq!(in_force(&rules, SessionType::Group, None, false), "daily 3 30 Asia/Tokyo");
     assert_eq!(in_force(&rules, SessionType::Group, Some("discord"), false), "idle 4 7 Asia/Tokyo");
+    assert_eq!(
+        in_force(&rules, SessionType::Direct, Some("Discord"), false),
+        "idle 4 7 Asia/Tokyo"
+    );
     rules.channel_chats_idle_minutes = Some(90);
     assert_eq!(in_force(&rules, SessionType::Direct, Some("x"), true), "daily 5 90 Asia/Tokyo");
     assert_eq!(in_force(&rules, SessionType::Direct, Some("x"), false), "daily 5 30 Asia/Tokyo");
