@@ -1,5 +1,7 @@
 //! `session` verbs beside the push: contexts, parts, resets, patches, what time changes.
 
+use annals_engine::clock::{Clock, SystemClock};
+
 use crate::support::{Home, append, write};
 
 fn config(home: &Home, text: &str) {
@@ -169,6 +171,45 @@ fn an_expired_session() {
     assert_eq!(data["rule"]["timeZone"], "Asia/Shanghai");
     let whole = home.ok(&["sessions", "history", "telegram:8", "--all-parts"]);
     assert!(whole.contains("long ago") && whole.contains("and again"), "{whole}");
+}
+
+/// Goal: a reset that waits for a run is told with the run, the session goes on meanwhile, and what a context leaves out is
+/// told too. Method: a turn of an hour and a half ago under an idle time of one hour, a run that has not ended; a limit of
+/// two turns.
+#[test]
+fn a_reset_that_waits() {
+    let home = Home::new();
+    config(&home, "{ session: { maxTurns: 2, reset: { mode: 'idle', idleMinutes: 60 } } }");
+    let long_ago = SystemClock.now().minus(std::time::Duration::from_secs(90 * 60));
+    let event = |stream: &str, kind: &str, data: &str| append(&home.store(), stream, kind, data);
+    event(
+        "cli:a",
+        "session.opened",
+        &format!(
+            "{{'at':'{long_ago}','sessionId':'p','kind':'other','agentId':'main','spawnDepth':0}}"
+        ),
+    );
+    for n in 0..3 {
+        event(
+            "cli:a",
+            "turn",
+            &format!(
+                "{{'at':'{long_ago}','sessionId':'p','role':'user','from':'external','content':'{n}'}}"
+            ),
+        );
+    }
+    let run = "{'runId':'r7','sessionKey':'cli:a','sessionId':'p','kind':'ask','agentId':'main','chainId':'x','hop':0,'timeoutSeconds':0,'deliver':false}";
+    event("run:r7", "run.requested", run);
+    assert!(home.ok(&["session", "status"]).contains("cli:a: reset deferred by run r7\n"));
+    let one = home.ok(&["session", "status", "cli", "a"]);
+    assert!(one.contains("reset deferred by run r7\n"), "{one}");
+    assert!(one.contains("turns     3, 1 of them left out of the context\n"), "{one}");
+    let context = home.json(&["session", "context", "cli", "a", "--json"]);
+    assert_eq!((&context["turns"], &context["trimmed"]["turns"]), (&2.into(), &1.into()));
+    assert_eq!(home.push("cli", "a", "more")["sessionId"], "p");
+    event("run:r7", "run.finished", "{'runId':'r7','status':'ok','runtimeMs':1}");
+    assert!(!home.ok(&["session", "status"]).contains("deferred"));
+    assert_eq!(home.push("cli", "a", "and more")["sessionId"], "p");
 }
 
 /// Goal: an archived session leaves the lists, stays readable, and comes back with its next turn. Method: all three.

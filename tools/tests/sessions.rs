@@ -211,6 +211,45 @@ fn pages_of_a_history() {
     }
 }
 
+/// Goal: the first message is reached, page by page, while others come behind the last. Method: 72 turns, half of them
+/// answers of tools; pages of the usual size; a turn after each.
+#[test]
+fn a_history_that_grows() {
+    let scene = Scene::new();
+    scene.opened("chat:1", "id-1");
+    for n in 0..72 {
+        let role = if n % 2 == 0 { "user" } else { "toolResult" };
+        scene.turn("chat:1", "id-1", role, &format!("{n}"));
+    }
+    let mut args = HistoryArgs {
+        session_key: "chat:1".into(),
+        limit: Some(500),
+        include_tools: true,
+        ..HistoryArgs::default()
+    };
+    assert_eq!(scene.history(&tool(), &args).expect("a page").messages.len(), 72);
+    args.limit = None;
+    let mut seen = Vec::new();
+    loop {
+        let reply = scene.history(&tool(), &args).expect("a page");
+        let texts = reply.messages.iter().filter_map(|m| m.content.as_ref()?.read::<String>());
+        seen.splice(0..0, texts.collect::<Vec<_>>());
+        args.cursor = reply.cursor;
+        if args.cursor.is_none() {
+            break;
+        }
+        scene.turn("chat:1", "id-1", "user", "late");
+    }
+    assert_eq!(seen, (0..72).map(|n| n.to_string()).collect::<Vec<_>>());
+    for _ in 0..200 {
+        scene.turn("chat:1", "id-1", "user", "more");
+    }
+    let capped = HistoryArgs { limit: Some(500), cursor: None, ..args };
+    let reply = scene.history(&tool(), &capped).expect("a page");
+    assert_eq!((reply.messages.len(), reply.truncated), (200, true));
+    assert!(reply.total > 200 && reply.cursor.is_some());
+}
+
 /// Goal: an answer to a tool stays below its bound and says that more is there. Method: messages of 10 KB; the same
 /// history for the operator is whole.
 #[test]

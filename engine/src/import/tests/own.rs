@@ -100,6 +100,9 @@ fn check_round_trip(from: &World) -> World {
     to
 }
 
+const ODD_KEYS: [&str; 5] =
+    ["x:../a\0\n", "x:e\u{301}", "x:\u{e9}", "node-7", "agent:ops:cron:Job"];
+
 /// A store with an imported session that has two parts, a call with its result, usage, a branch and what pi keeps beside.
 fn small() -> World {
     let world = World::new();
@@ -113,10 +116,10 @@ fn small() -> World {
         session("s", &[&said("a", 1, "what is here?"), call, result, label, model]),
     );
     world.import(&tree, "pi");
-    let engine_made = |kind: &str, data: &str| {
+    let made_in = |stream: &str, kind: &str, data: &str| {
         let new = NewEvent {
             id: EventId::new(world.clock.now()),
-            stream: StreamName::new("cli:a").unwrap(),
+            stream: StreamName::new(stream).unwrap(),
             kind: EventType::new(kind).unwrap(),
             cause: None,
             flow: None,
@@ -125,6 +128,7 @@ fn small() -> World {
         world.store.append(Append::new(vec![new])).unwrap();
         world.clock.advance(Duration::from_secs(30));
     };
+    let engine_made = |kind: &str, data: &str| made_in("cli:a", kind, data);
     let turn = |part: &str, text: &str| {
         format!(
             r#"{{"sessionId":"{part}","role":"user","from":"external","provenance":{{"sender":"Ana"}},"content":"{text}"}}"#
@@ -142,6 +146,11 @@ fn small() -> World {
         r#"{"sessionId":"q","previousSessionId":"p","reason":"manual","effectiveAt":"2026-09-21T00:00:00.000000Z"}"#,
     );
     engine_made("turn", &turn("q", "again"));
+    for (n, key) in ODD_KEYS.into_iter().enumerate() {
+        let opened = r#"{"sessionId":"N","kind":"other","agentId":"main","spawnDepth":0}"#;
+        made_in(key, "session.opened", &opened.replace('N', &n.to_string()));
+        made_in(key, "turn", &turn(&n.to_string(), "hello"));
+    }
     world
 }
 
@@ -150,7 +159,7 @@ fn small() -> World {
 #[test]
 fn a_small_store() {
     let to = check_round_trip(&small());
-    assert_eq!(to.sessions().len(), 2);
+    assert_eq!(to.sessions().len(), 2 + ODD_KEYS.len());
     assert!(exported(&to).contains(r#""type":"x.pi.label""#));
 }
 

@@ -397,6 +397,27 @@ fn names() {
     );
 }
 
+/// Goal: an id that two sessions have names neither, and what somebody does not see makes nothing ambiguous; a key stays
+/// one. Method: a job and its run with the id of one transcript.
+#[test]
+fn one_id_under_two_keys() {
+    let scene = Scene::new();
+    scene.opened("cron:j1", "same", "").opened("cron:j1:run:r1", "same", "");
+    let sessions = scene.sessions();
+    let main = AgentId::parse("main").unwrap();
+    let error = sessions.find("same", &main, Names::Whole).unwrap_err();
+    assert_eq!(error.kind().code(), "ambiguous");
+    assert!(error.message().contains("same (cron:j1), same (cron:j1:run:r1)"), "{error}");
+    for key in ["cron:j1", "cron:j1:run:r1"] {
+        assert_eq!(sessions.find(key, &main, Names::Whole).unwrap().key.as_str(), key);
+        let sees = |name: &StreamName| name.as_str() == key;
+        let seen = sessions.find_among("same", &main, Names::Whole, &sees).unwrap();
+        assert_eq!((seen.key.as_str(), seen.part.as_deref()), (key, Some("same")));
+    }
+    let unknown = sessions.find("other", &main, Names::Whole).unwrap_err();
+    assert_eq!(unknown.kind().code(), "not_found");
+}
+
 /// Goal: the fold is total. Method: events of known types with payloads of other shapes, and types of nobody.
 #[test]
 fn odd_payloads_are_counted_and_passed_over() {
