@@ -36,7 +36,7 @@ impl Writer {
             *event = carried.event;
             blobs.extend(carried.blob.map(|blob| (at, blob)));
         }
-        Ok((Batch { events, blobs, expectations }, durability))
+        Ok((Batch::new(events, blobs, expectations), durability))
     }
 }
 

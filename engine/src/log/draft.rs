@@ -3,22 +3,27 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use serde::Serialize;
 
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::scan::{Piece, Scan};
 use crate::format::{self, BlobRef, Fields, LINE_MAX, Payload, control};
-use crate::id::{EventId, Seq, StreamName, Version};
+use crate::id::{EventId, EventType, Seq, StreamName, Version};
 use crate::storage::Storage;
 use crate::store::{Append, Appended, Expectation, Expected, NewEvent, Position, Record, admit};
 
+use super::index::Listed;
 use super::tail::{End, Tail};
 
 /// A step back of the clock that is written down; a smaller one only makes times stand still.
 const CLOCK_STEP: Duration = Duration::from_secs(1);
+
+/// What a line has beside its payload, about.
+const HEAD_BYTES: usize = 300;
 
 /// Lines behind the end that a tail knows.
 #[derive(Debug)]
@@ -28,11 +33,81 @@ pub(super) struct Draft<'t> {
     pub(super) end: End,
     /// The highest position known to be durable, for the stamps.
     durable: Seq,
-    /// The bytes.
-    pub(super) bytes: Vec<u8>,
-    versions: HashMap<StreamName, Version>,
-    /// Where the line of each id is in `bytes`.
-    events: HashMap<EventId, (Position, Range<usize>)>,
+    room: Room,
+}
+
+/// What a draft is written into; used again, it needs no new memory. Names and ids are whatever callers like, so that
+/// the hashes are keyed.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    bytes: Vec<u8>,
+    lines: Vec<Drafted>,
+    versions: HashMap<StreamName, Version, RandomState>,
+    /// The number of the line of each id.
+    events: HashMap<EventId, usize, RandomState>,
+}
+
+impl Room {
+    fn clear(&mut self) {
+        let Self { bytes, lines, versions, events } = self;
+        bytes.clear();
+        lines.clear();
+        versions.clear();
+        events.clear();
+    }
+}
+
+/// A line of a draft: what is remembered of it, and where it is in the bytes.
+#[derive(Debug)]
+struct Drafted {
+    start: usize,
+    len: usize,
+    seq: Seq,
+    time: Timestamp,
+    stream: StreamName,
+    version: Version,
+    kind: EventType,
+    id: EventId,
+}
+
+/// Lines that nothing is added to any more.
+#[derive(Debug)]
+pub(super) struct Lines {
+    room: Room,
+    /// The end of the log when they are written.
+    pub(super) end: End,
+}
+
+impl Lines {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.room.bytes
+    }
+
+    /// What is to be remembered of each, with the offset in the bytes and the length.
+    pub(super) fn listed(&self) -> impl Iterator<Item = (u64, u64, Listed<'_>)> {
+        self.room.lines.iter().map(|line| {
+            let Drafted { start, len, seq, time, version, id, .. } = *line;
+            let (stream, kind) = (line.stream.as_str(), line.kind.as_str());
+            (start as u64, len as u64, Listed { seq, time, stream, version, kind, id })
+        })
+    }
+
+    /// Whether reading the bytes tells the same of the lines.
+    pub(super) fn are_spelled(&self) -> bool {
+        let mut read = Scan::new(self.bytes());
+        let same = self.listed().all(|(start, len, listed)| {
+            read.next().is_some_and(|(offset, count, piece)| {
+                let Piece::Line(line) = piece else { return false };
+                (offset as u64, count as u64, Listed::from(&line.fields)) == (start, len, listed)
+            })
+        });
+        same && read.next().is_none()
+    }
+
+    /// The room, to be used again; `None` when it has grown so big that it is better given back.
+    pub(super) fn into_room(self, bytes_max: usize) -> Option<Room> {
+        (self.room.bytes.capacity() <= bytes_max).then_some(self.room)
+    }
 }
 
 /// An append whose big contents are kept apart already.
@@ -43,9 +118,20 @@ pub(super) struct Batch {
     /// Where the contents lie, by the number of the event.
     pub(super) blobs: Vec<(usize, BlobRef)>,
     pub(super) expectations: Vec<Expectation>,
+    /// About how many bytes its lines have.
+    pub(super) bytes: usize,
 }
 
 impl Batch {
+    pub(super) fn new(
+        events: Vec<NewEvent>,
+        blobs: Vec<(usize, BlobRef)>,
+        expectations: Vec<Expectation>,
+    ) -> Self {
+        let bytes = events.iter().map(|event| event.data.as_str().len() + HEAD_BYTES).sum();
+        Self { events, blobs, expectations, bytes }
+    }
+
     /// Each event, with the place of its content when that lies apart.
     fn carried(&self) -> impl Iterator<Item = (&NewEvent, Option<BlobRef>)> {
         self.events.iter().enumerate().map(|(at, event)| {
@@ -66,20 +152,18 @@ pub(super) struct Planned {
 
 impl<'t> Draft<'t> {
     pub(super) fn new(tail: &'t Tail, durable: Seq) -> Self {
-        Self::in_buffer(tail, durable, Vec::new())
+        Self::in_room(tail, durable, Room::default())
     }
 
-    /// A draft in a buffer that was used before.
-    pub(super) fn in_buffer(tail: &'t Tail, durable: Seq, mut bytes: Vec<u8>) -> Self {
-        bytes.clear();
-        Self {
-            tail,
-            end: tail.end,
-            durable,
-            bytes,
-            versions: HashMap::default(),
-            events: HashMap::default(),
-        }
+    /// A draft in a room that was used before.
+    pub(super) fn in_room(tail: &'t Tail, durable: Seq, mut room: Room) -> Self {
+        room.clear();
+        Self { tail, end: tail.end, durable, room }
+    }
+
+    /// The lines.
+    pub(super) fn finish(self) -> Lines {
+        Lines { room: self.room, end: self.end }
     }
 
     /// Adds a batch, or finds it in the log.
@@ -97,13 +181,20 @@ impl<'t> Draft<'t> {
         }
         self.check_expectations(append)?;
         append.events.iter().try_for_each(|event| admit::check_age(event, now))?;
-        let (bytes, end) = (self.bytes.len(), self.end);
-        let log = self.versions.get_key_value(control::STREAM).map(|(name, v)| (name.clone(), *v));
+        let (bytes, lines, end) = (self.room.bytes.len(), self.room.lines.len(), self.end);
         self.encode(append, now).inspect_err(|_| {
-            self.bytes.truncate(bytes);
+            // A line about the clock may have come before; all else is entered last.
+            let clock =
+                self.room.lines.get(lines).is_some_and(|l| l.kind.as_str() == control::CLOCK);
+            self.room.bytes.truncate(bytes);
+            self.room.lines.truncate(lines);
             self.end = end;
-            self.versions.remove(control::STREAM);
-            self.versions.extend(log);
+            if clock {
+                self.room.versions.remove(control::STREAM);
+                let mut before = self.room.lines.iter().rev();
+                let last = before.find(|line| line.stream.as_str() == control::STREAM);
+                self.room.versions.extend(last.map(|line| (line.stream.clone(), line.version)));
+            }
         })
     }
 
@@ -117,9 +208,9 @@ impl<'t> Draft<'t> {
         let mut end = self.end;
         for (event, blob) in append.carried() {
             let id = event.id;
-            if let Some((position, line)) = self.events.get(&id) {
-                check_same(event, blob, &self.staged(line.clone())?)?;
-                positions.push(position.clone());
+            if let Some(line) = self.room.events.get(&id).and_then(|at| self.room.lines.get(*at)) {
+                check_same(event, blob, &self.staged(line)?)?;
+                positions.push(Position { id, seq: line.seq, version: line.version });
                 end = self.end;
             } else if let Some(seq) = self.tail.position(id)? {
                 let (record, at) = self.tail.read(storage, seq)?;
@@ -146,8 +237,9 @@ impl<'t> Draft<'t> {
     }
 
     /// The event of a line that is about to be written.
-    fn staged(&self, line: Range<usize>) -> Result<Record> {
-        let line = self.bytes.get(line).and_then(|line| format::decode(line).ok());
+    fn staged(&self, line: &Drafted) -> Result<Record> {
+        let raw = self.room.bytes.get(line.start..line.start + line.len);
+        let line = raw.and_then(|raw| format::decode(raw).ok());
         let line = line.ok_or_else(|| Error::new(ErrorKind::Unavailable, "a line was misspelled"));
         Record::from_line(&line?)
     }
@@ -172,11 +264,10 @@ impl<'t> Draft<'t> {
 
     fn encode(&mut self, append: &Batch, now: Timestamp) -> Result<Planned> {
         let time = self.time(now)?;
-        let begin = self.bytes.len();
+        let (begin, first) = (self.room.bytes.len(), self.room.lines.len());
         let count = u32::try_from(append.events.len()).unwrap_or(u32::MAX);
         let mut versions: HashMap<&str, Version> = HashMap::new();
         let mut positions = Vec::with_capacity(append.events.len());
-        let mut lines = Vec::with_capacity(append.events.len());
         for (index, (event, blob)) in (1..).zip(append.carried()) {
             let stream = event.stream.as_str();
             let last = match versions.get(stream) {
@@ -199,15 +290,14 @@ impl<'t> Draft<'t> {
                 blob,
                 data: event.data.as_str(),
             };
-            let start = self.bytes.len();
-            self.push(&fields)?;
-            lines.push(start..self.bytes.len());
+            let seq = fields.seq;
+            self.push(&fields, event.stream.clone(), event.kind.clone())?;
             if count > 1 {
                 versions.insert(stream, version);
             }
-            positions.push(Position { id: event.id, seq: fields.seq, version });
+            positions.push(Position { id: event.id, seq, version });
         }
-        let bytes = self.bytes.len() - begin;
+        let bytes = self.room.bytes.len() - begin;
         if bytes > Append::BYTES_MAX {
             return Err(Error::new(
                 ErrorKind::TooLarge,
@@ -215,9 +305,9 @@ impl<'t> Draft<'t> {
             )
             .hint("append it in several batches"));
         }
-        for ((position, event), line) in positions.iter().zip(&append.events).zip(lines) {
-            self.versions.insert(event.stream.clone(), position.version);
-            self.events.insert(position.id, (position.clone(), line));
+        for ((position, event), line) in positions.iter().zip(&append.events).zip(first..) {
+            self.room.versions.insert(event.stream.clone(), position.version);
+            self.room.events.insert(position.id, line);
         }
         Ok(Planned { appended: Appended { positions, repeated: false }, end: self.end })
     }
@@ -261,8 +351,8 @@ impl<'t> Draft<'t> {
             blob: None,
             data: payload.as_str(),
         };
-        self.push(&fields)?;
-        self.versions.insert(stream, version);
+        self.push(&fields, stream.clone(), EventType::new(kind)?)?;
+        self.room.versions.insert(stream, version);
         Ok(())
     }
 
@@ -271,10 +361,11 @@ impl<'t> Draft<'t> {
         now.max(self.end.time)
     }
 
-    fn push(&mut self, fields: &Fields<'_>) -> Result<()> {
-        let start = self.bytes.len();
-        let crc = format::encode(fields, &mut self.bytes);
-        let len = self.bytes.len() - start;
+    /// Adds the line of `fields`, in which `stream` and `kind` are the same again.
+    fn push(&mut self, fields: &Fields<'_>, stream: StreamName, kind: EventType) -> Result<()> {
+        let start = self.room.bytes.len();
+        let crc = format::encode(fields, &mut self.room.bytes);
+        let len = self.room.bytes.len() - start;
         if len > LINE_MAX {
             return Err(format::too_large(len));
         }
@@ -285,11 +376,13 @@ impl<'t> Draft<'t> {
             time: fields.time,
             ..self.end
         };
+        let Fields { seq, time, version, id, .. } = *fields;
+        self.room.lines.push(Drafted { start, len, seq, time, stream, version, kind, id });
         Ok(())
     }
 
     fn version(&self, stream: &str) -> Result<Version> {
-        self.versions.get(stream).map_or_else(|| self.tail.version(stream), |known| Ok(*known))
+        self.room.versions.get(stream).map_or_else(|| self.tail.version(stream), |known| Ok(*known))
     }
 }
 

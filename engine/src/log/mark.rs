@@ -61,9 +61,9 @@ impl Writer {
         }
         let mut draft = Draft::new(&append.tail, append.tail.end.seq);
         draft.control(control::MARK, &control::Mark {}, draft.control_time(now))?;
-        let (bytes, end) = (draft.bytes, draft.end);
-        self.write_lines(&mut append.tail, &bytes, end)?;
-        append.lock.write(&end.written())?;
+        let lines = draft.finish();
+        self.write_lines(&mut append.tail, &lines)?;
+        append.lock.write(&lines.end.written())?;
         let synced = self.sync_here(&append, &sync);
         if synced.is_err() {
             self.settle(&mut append, &mut sync)?;

@@ -54,6 +54,7 @@ pub use repair::{Accepted, Remedy, remedies, repair};
 pub use verify::{Progress, Report, verify, verify_with};
 
 use catalog::{Catalog, StreamReader};
+use draft::Room;
 use marks::Marks;
 use queue::Queue;
 use rest::Rest;
@@ -193,7 +194,7 @@ struct AppendSide {
     /// Whether others had written when this process last looked: then it looks before it takes the lock, too.
     crowded: bool,
     /// Room for lines, used again.
-    buffer: Vec<u8>,
+    room: Room,
 }
 
 /// What belongs to the sync lock.
@@ -236,7 +237,7 @@ impl Log {
                 durable: LockFile::open(&storage, SYNC_LOCK)?,
                 tail: Tail::new(&storage, id),
                 crowded: false,
-                buffer: Vec::new(),
+                room: Room::default(),
             }),
             sync: Mutex::new(SyncSide {
                 lock: LockFile::open(&storage, SYNC_LOCK)?.telling(waits),

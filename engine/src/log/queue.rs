@@ -2,7 +2,7 @@
 //! given to a whole group at once: waking its callers one by one would cost more than the disk does.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::error::Result;
 use crate::store::{Appended, Durability};
@@ -10,48 +10,63 @@ use crate::store::{Appended, Durability};
 use super::draft::Batch;
 use super::locked;
 
-/// What a line has beside its payload, about.
-const HEAD_BYTES: usize = 300;
+/// What somebody else may append for a caller.
+type Brought = (Batch, Durability);
 
 /// The callers that wait for their answer or their turn.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// Where those wait that came when nobody else did: they are likely to lead next.
-    first: Condvar,
-    /// Where the others wait, by the parity of their group.
-    others: [Condvar; 2],
 }
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: VecDeque<Arc<Ticket>>,
+    waiting: VecDeque<Entry>,
     led: bool,
-    /// How often all that waited were taken along.
-    group: usize,
+    /// What those wait for who come now and are not the first.
+    bell: Bell,
 }
 
-/// A caller that waits.
+/// A caller in the queue.
 #[derive(Debug)]
-pub(super) struct Ticket {
-    /// What it appends, until somebody takes it; `None` for one that decides, which only it can do itself.
-    batch: Mutex<Option<(Batch, Durability)>>,
-    decides: bool,
-    place: Place,
-    turn: Mutex<Turn>,
+struct Entry {
+    ticket: Arc<Ticket>,
+    /// The bell that the ticket says.
+    bell: Bell,
+    /// `None` for one that decides, which only it can do itself.
+    brought: Option<Brought>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    First,
-    Other(usize),
-}
+/// What a caller looks at that waits.
+#[derive(Debug)]
+struct Ticket(Mutex<Turn>);
 
 #[derive(Debug)]
 enum Turn {
-    Waits,
-    Leads,
+    /// Until this rings, and longer when there is another one then.
+    Waits(Bell),
+    Leads(Option<Brought>),
     Done(Result<Appended>),
+}
+
+/// Rings once, for all that wait for it, with one call into the kernel, and who is woken takes no lock that others of
+/// them want too. It rings when each ticket that has it says something else: an answer, the lead, or another bell.
+#[derive(Clone, Debug, Default)]
+struct Bell(Arc<OnceLock<()>>);
+
+impl Bell {
+    fn ring(&self) {
+        // Somebody may have rung it for others that waited for the same.
+        let _ = self.0.set(());
+    }
+
+    fn wait(&self) {
+        self.0.wait();
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// What a caller is to do.
@@ -60,7 +75,7 @@ pub(super) enum Role<'q> {
     /// Nobody led: it leads.
     Leads(Lead<'q>),
     /// It waited, and it leads now; what it brought is its own again, unless it decides.
-    LeadsNow(Lead<'q>, Option<(Batch, Durability)>),
+    LeadsNow(Lead<'q>, Option<Brought>),
     /// Somebody else appended for it.
     Done(Result<Appended>),
 }
@@ -68,116 +83,108 @@ pub(super) enum Role<'q> {
 impl Queue {
     /// Joins the callers, and waits unless nobody leads. `bring` gives what somebody else may append for this caller;
     /// it is asked only when the caller has to wait.
-    pub(super) fn join(&self, bring: impl FnOnce() -> Option<(Batch, Durability)>) -> Role<'_> {
+    pub(super) fn join(&self, bring: impl FnOnce() -> Option<Brought>) -> Role<'_> {
         let mut state = locked(&self.state);
         if !state.led {
             state.led = true;
             return Role::Leads(Lead(self));
         }
-        let alone = state.waiting.is_empty();
-        let place = if alone { Place::First } else { Place::Other(state.group) };
-        let batch = bring();
-        let ticket = Arc::new(Ticket {
-            decides: batch.is_none(),
-            batch: Mutex::new(batch),
-            place,
-            turn: Mutex::new(Turn::Waits),
-        });
-        state.waiting.push_back(Arc::clone(&ticket));
-        self.wait(state, &ticket)
+        let brought = bring();
+        // Who comes first is likely to lead next and who decides has to lead: neither is woken with others.
+        let alone = state.waiting.is_empty() || brought.is_none();
+        let bell = if alone { Bell::default() } else { state.bell.clone() };
+        let ticket = Arc::new(Ticket(Mutex::new(Turn::Waits(bell.clone()))));
+        state.waiting.push_back(Entry { ticket: Arc::clone(&ticket), bell: bell.clone(), brought });
+        if alone {
+            state.bell = Bell::default();
+        }
+        drop(state);
+        self.wait(&ticket, bell)
     }
 
-    fn wait<'q>(&'q self, mut state: MutexGuard<'q, State>, ticket: &Ticket) -> Role<'q> {
+    fn wait(&self, ticket: &Ticket, mut bell: Bell) -> Role<'_> {
         loop {
-            match std::mem::replace(&mut *locked(&ticket.turn), Turn::Waits) {
-                Turn::Waits => {}
-                Turn::Leads => return Role::LeadsNow(Lead(self), locked(&ticket.batch).take()),
+            bell.wait();
+            let mut turn = locked(&ticket.0);
+            match std::mem::replace(&mut *turn, Turn::Waits(bell.clone())) {
+                Turn::Waits(other) => {
+                    *turn = Turn::Waits(other.clone());
+                    bell = other;
+                }
+                Turn::Leads(brought) => return Role::LeadsNow(Lead(self), brought),
                 Turn::Done(result) => return Role::Done(result),
             }
-            let bell = self.bell(ticket.place);
-            state = bell.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn bell(&self, place: Place) -> &Condvar {
-        let [even, odd] = &self.others;
-        match place {
-            Place::First => &self.first,
-            Place::Other(group) if group % 2 == 0 => even,
-            Place::Other(_) => odd,
         }
     }
 
     /// Takes those along who wait, up to so many bytes of lines or the first one that decides.
-    pub(super) fn take(&self, bytes: usize) -> Vec<Waiting<'_>> {
+    pub(super) fn take(&self, bytes: usize) -> Vec<(Waiting, Brought)> {
         let mut state = locked(&self.state);
         let mut sum = 0;
-        let count = state.waiting.iter().take_while(|ticket| {
-            let fits = !ticket.decides && sum < bytes;
-            sum += ticket.bytes();
-            fits
-        });
-        let count = count.count();
-        if count > 0 && count == state.waiting.len() {
-            state.group += 1;
-        }
-        let taken = state.waiting.drain(..count);
-        taken.map(|ticket| Waiting { queue: self, ticket: Some(ticket) }).collect()
-    }
-
-    /// Gives each caller its answer, and wakes them all.
-    pub(super) fn answer(&self, answers: Vec<(Waiting<'_>, Result<Appended>)>) {
-        let mut bells = [false; 3];
-        for (mut waiting, answer) in answers {
-            if let Some(ticket) = waiting.ticket.take() {
-                *locked(&ticket.turn) = Turn::Done(answer);
-                let [first, even, odd] = &mut bells;
-                match ticket.place {
-                    Place::First => *first = true,
-                    Place::Other(group) if group % 2 == 0 => *even = true,
-                    Place::Other(_) => *odd = true,
-                }
-            }
-        }
-        // A caller that has seen no answer yet waits once this lock was free.
-        drop(locked(&self.state));
-        for (bell, place) in bells.into_iter().zip([Place::First, Place::Other(0), Place::Other(1)])
+        let mut taken = Vec::with_capacity(state.waiting.len());
+        while sum < bytes
+            && let Some(mut entry) = state.waiting.pop_front_if(|entry| entry.brought.is_some())
         {
-            if bell {
-                self.bell(place).notify_all();
-            }
+            let Some(brought) = entry.brought.take() else { break };
+            sum += brought.0.bytes;
+            taken.push((entry, brought));
         }
+        if let Some((last, _)) = taken.last()
+            && let Some(old) = state.part_from(&last.bell)
+        {
+            let bell = Bell::default();
+            for (entry, _) in taken.iter().filter(|(entry, _)| entry.bell.is(&old)) {
+                *locked(&entry.ticket.0) = Turn::Waits(bell.clone());
+            }
+            old.ring();
+        } else {
+            state.bell = Bell::default();
+        }
+        drop(state);
+        taken.into_iter().map(|(entry, brought)| (Waiting(Some(entry.ticket)), brought)).collect()
     }
 }
 
-impl Ticket {
-    fn bytes(&self) -> usize {
-        let batch = locked(&self.batch);
-        let events = batch.iter().flat_map(|(batch, _)| &batch.events);
-        events.map(|event| event.data.as_str().len() + HEAD_BYTES).sum()
+impl State {
+    /// Gives those who wait another bell when they have this one; returns it then, to be rung.
+    fn part_from(&mut self, bell: &Bell) -> Option<Bell> {
+        let old = self.waiting.front().map(|entry| &entry.bell).filter(|other| other.is(bell))?;
+        let old = old.clone();
+        self.bell = Bell::default();
+        // The first of them leads next.
+        let mut next = Bell::default();
+        for entry in self.waiting.iter_mut().filter(|entry| entry.bell.is(&old)) {
+            entry.bell = std::mem::replace(&mut next, self.bell.clone());
+            *locked(&entry.ticket.0) = Turn::Waits(entry.bell.clone());
+        }
+        Some(old)
     }
+}
+
+/// Gives each caller its answer, and wakes them all.
+pub(super) fn answer(answers: Vec<(Waiting, Result<Appended>)>) {
+    let mut bells: Vec<Bell> = Vec::new();
+    for (mut waiting, answer) in answers {
+        let Some(ticket) = waiting.0.take() else { continue };
+        let before = std::mem::replace(&mut *locked(&ticket.0), Turn::Done(answer));
+        if let Turn::Waits(bell) = before
+            && !bells.last().is_some_and(|last| last.is(&bell))
+        {
+            bells.push(bell);
+        }
+    }
+    bells.iter().for_each(Bell::ring);
 }
 
 /// A caller that was taken along. Dropped without an answer, it gets one all the same.
 #[derive(Debug)]
-pub(super) struct Waiting<'q> {
-    queue: &'q Queue,
-    ticket: Option<Arc<Ticket>>,
-}
+pub(super) struct Waiting(Option<Arc<Ticket>>);
 
-impl Waiting<'_> {
-    /// What it appends.
-    pub(super) fn batch(&self) -> Option<(Batch, Durability)> {
-        self.ticket.as_ref().and_then(|ticket| locked(&ticket.batch).take())
-    }
-}
-
-impl Drop for Waiting<'_> {
+impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            let again = Waiting { queue: self.queue, ticket: Some(ticket) };
-            let answer = Err(super::writer::indeterminate(super::writer::unplanned()));
-            self.queue.answer(vec![(again, answer)]);
+        if let Some(ticket) = self.0.take() {
+            let error = Err(super::writer::indeterminate(super::writer::unplanned()));
+            answer(vec![(Waiting(Some(ticket)), error)]);
         }
     }
 }
@@ -193,8 +200,51 @@ impl Drop for Lead<'_> {
             state.led = false;
             return;
         };
-        *locked(&next.turn) = Turn::Leads;
+        *locked(&next.ticket.0) = Turn::Leads(next.brought);
+        state.part_from(&next.bell);
         drop(state);
-        self.0.bell(next.place).notify_all();
+        next.bell.ring();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const CALLERS: usize = 8;
+
+    /// One call: who leads takes two others along and answers them. Tells whether it led.
+    fn call(queue: &Queue) -> bool {
+        let batch = Batch { bytes: 1, ..Batch::new(Vec::new(), Vec::new(), Vec::new()) };
+        let (Role::Leads(lead) | Role::LeadsNow(lead, _)) =
+            queue.join(|| Some((batch, Durability::Buffered)))
+        else {
+            return false;
+        };
+        let answer_of =
+            |(waiting, _)| (waiting, Ok(Appended { positions: Vec::new(), repeated: false }));
+        answer(queue.take(2).into_iter().map(answer_of).collect());
+        drop(lead);
+        true
+    }
+
+    /// Goal: nobody is forgotten when a group is cut in the middle, nor when the lead goes to one that waits with
+    /// others. Method: eight callers that all wait before the first of them leads, in groups of three.
+    #[test]
+    fn groups_that_are_cut() {
+        let queue = Queue::default();
+        let Role::Leads(lead) = queue.join(|| None) else { panic!("somebody leads already") };
+        let led = thread::scope(|scope| {
+            let callers = [(); CALLERS].map(|()| scope.spawn(|| call(&queue)));
+            while locked(&queue.state).waiting.len() < CALLERS {
+                thread::yield_now();
+            }
+            drop(lead);
+            callers.into_iter().filter_map(|caller| caller.join().ok()).filter(|led| *led).count()
+        });
+        assert_eq!(led, CALLERS.div_ceil(3));
+        assert!(!locked(&queue.state).led);
     }
 }

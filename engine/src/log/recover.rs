@@ -401,8 +401,8 @@ impl Writer {
         for recovered in &unnamed {
             draft.control(control::RECOVERED, recovered, draft.control_time(now))?;
         }
-        let (bytes, end) = (draft.bytes, draft.end);
-        self.write_lines(&mut append.tail, &bytes, end)?;
+        let lines = draft.finish();
+        self.write_lines(&mut append.tail, &lines)?;
         self.sync_here(append, sync)
     }
 

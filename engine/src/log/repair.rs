@@ -153,8 +153,8 @@ impl Writer {
             for line in &lines {
                 draft.control(control::GAP, line, draft.control_time(now))?;
             }
-            let (bytes, end) = (draft.bytes, draft.end);
-            self.write_lines(&mut append.tail, &bytes, end)?;
+            let lines = draft.finish();
+            self.write_lines(&mut append.tail, &lines)?;
             return self.sync_here(append, sync);
         }
         let last = report.last.map_or(Seq::ZERO, |(seq, _, _)| seq);

@@ -8,7 +8,7 @@ use crate::id::{Crc, Seq};
 use super::draft::Draft;
 use super::recover::durable_at;
 use super::segments;
-use super::tail::{End, Tail};
+use super::tail::End;
 use super::walk::Link;
 use super::{AppendSide, SyncSide, Writer};
 
@@ -34,8 +34,8 @@ impl Writer {
             last_time: tail.end.time.to_string(),
         };
         draft.control(control::SEALED, &sealed, draft.control_time(self.clock.now()))?;
-        let (bytes, end) = (draft.bytes, draft.end);
-        self.write_lines(&mut append.tail, &bytes, end)?;
+        let lines = draft.finish();
+        self.write_lines(&mut append.tail, &lines)?;
         if self.sync_here(append, sync).is_err() {
             return self.settle(append, sync);
         }
@@ -99,11 +99,10 @@ impl Writer {
         for gap in gaps {
             draft.control(control::GAP, gap, draft.control_time(self.clock.now()))?;
         }
-        let (bytes, end) = (draft.bytes, draft.end);
-        let file = segments::create(&*self.storage, first, &bytes)?;
+        let lines = draft.finish();
+        let file = segments::create(&*self.storage, first, lines.bytes())?;
         append.tail.begin_segment(Link { seq: before, crc: Some(crc) }, file, start);
-        Tail::apply_all(&mut append.tail, &bytes);
-        debug_assert_eq!(append.tail.end, end);
+        append.tail.apply_all(&lines);
         sync.lock.write(&durable_at(&append.tail.end, floor.halts))
     }
 }

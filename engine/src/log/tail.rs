@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::scan::{Piece, Scan};
 use crate::format::slot::{Durable, Written};
 use crate::format::{self, Line, TRAILER, control};
 use crate::id::{Crc, EventId, Seq, StoreId, Version};
 use crate::storage::{Access, File, FileId, Storage, read_full};
 use crate::store::Record;
 
+use super::draft::Lines;
 use super::known::Known;
 use super::segments;
 use super::visit::{At, SegmentVisit};
@@ -316,13 +316,15 @@ impl Tail {
     }
 
     /// Learns lines that were just written behind the end.
-    pub(super) fn apply_all(&mut self, bytes: &[u8]) {
+    pub(super) fn apply_all(&mut self, lines: &Lines) {
+        debug_assert!(lines.are_spelled(), "what is learned is not what was written");
         let base = self.end.offset;
-        for (offset, len, piece) in Scan::new(bytes) {
-            if let Piece::Line(line) = piece {
-                self.apply(Span { offset: base + offset as u64, len: len as u64 }, &line);
-            }
+        for (offset, len, line) in lines.listed() {
+            self.known.add(Span { offset: base + offset, len }, line);
+            self.sealed = line.kind == control::SEALED && line.stream == control::STREAM;
+            self.marked = line.kind == control::MARK;
         }
+        self.end = lines.end;
         self.after = Link { seq: self.end.seq, crc: Some(self.end.crc) };
     }
 
@@ -330,7 +332,7 @@ impl Tail {
     pub(super) fn apply(&mut self, span: Span, line: &Line<'_>) {
         let fields = &line.fields;
         let segment = self.end.segment;
-        self.known.add(span, line);
+        self.known.add(span, fields.into());
         self.sealed = is_seal(line);
         self.marked = fields.kind == control::MARK;
         self.end =

@@ -5,6 +5,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, TryLockError};
 
+use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::slot::{Durable, Written};
 use crate::format::{SYNC_LOCK, segment_path};
@@ -12,8 +13,8 @@ use crate::id::{Crc, Seq, Version};
 use crate::storage::{File, write_full};
 use crate::store::{Append, Appended, Cursor, Decider, Durability, Record, View};
 
-use super::draft::{Batch, Draft, Planned};
-use super::queue::{Lead, Role, Waiting};
+use super::draft::{Batch, Draft, Lines, Planned};
+use super::queue::{self, Lead, Role, Waiting};
 use super::recover::durable_at;
 use super::slots::{LockFile, Need};
 use super::tail::{End, Tail, trailer_is};
@@ -33,7 +34,7 @@ const ALONE: u64 = 2;
 struct Job<'a> {
     work: Work<'a>,
     /// The caller that waits for it; `None` for the one that leads.
-    waiting: Option<Waiting<'a>>,
+    waiting: Option<Waiting>,
     outcome: Option<Result<Planned>>,
     /// Whether an earlier attempt wrote its lines: what is found of them then is not somebody else's.
     wrote: bool,
@@ -163,7 +164,7 @@ impl Writer {
             }
         }
         if !answers.is_empty() {
-            self.queue.answer(answers);
+            queue::answer(answers);
         }
         self.keep_indexes();
         own.unwrap_or_else(|| Err(unplanned()))
@@ -200,22 +201,20 @@ impl Writer {
         }
         let held = side.lock.acquire()?;
         let durable = self.make_current(side)?;
-        let (mut bytes, mut end) = self.plan_group(side, jobs, attempt, durable)?;
+        let mut lines = self.plan_group(side, jobs, attempt, durable)?;
         if jobs.iter().any(Job::met_damage) {
             // A known line that is no longer whole: a sync that failed may have taken it, and that is not settled yet. Until
             // it is, no answer says anything.
             jobs.iter_mut().for_each(|job| job.outcome = None);
             let durable = self.settle_now(side)?;
-            (bytes, end) = self.plan_group(side, jobs, attempt, durable)?;
+            lines = self.plan_group(side, jobs, attempt, durable)?;
         }
-        if !bytes.is_empty() {
-            self.write_lines(&mut side.tail, &bytes, end)?;
-            side.lock.write(&end.written()).map_err(indeterminate)?;
-            self.view.marks.raise(Seq::ZERO, end.seq);
+        if !lines.bytes().is_empty() {
+            self.write_lines(&mut side.tail, &lines)?;
+            side.lock.write(&lines.end.written()).map_err(indeterminate)?;
+            self.view.marks.raise(Seq::ZERO, lines.end.seq);
         }
-        if bytes.capacity() <= GROUP_BYTES {
-            side.buffer = bytes;
-        }
+        side.room = lines.into_room(GROUP_BYTES).unwrap_or_default();
         if side.tail.end.offset >= self.view.options.segment_bytes {
             let mut sync = locked(&self.sync);
             let also_held = sync.lock.acquire().map_err(indeterminate)?;
@@ -236,34 +235,33 @@ impl Writer {
         jobs: &mut Vec<Job<'q>>,
         attempt: Attempt,
         durable: Seq,
-    ) -> Result<(Vec<u8>, End)> {
+    ) -> Result<Lines> {
         for job in jobs.iter_mut() {
             if let Work::Decide { decider, .. } = &mut job.work {
                 reader::feed(&self.view, &mut **decider, &side.tail.end)?;
             }
         }
-        let buffer = std::mem::take(&mut side.buffer);
-        let mut draft = Draft::in_buffer(&side.tail, durable, buffer);
+        let room = std::mem::take(&mut side.room);
+        let mut draft = Draft::in_room(&side.tail, durable, room);
+        let now = self.clock.now();
         for job in jobs.iter_mut() {
-            job.outcome = Some(self.plan(&mut draft, job));
+            job.outcome = Some(self.plan(&mut draft, job, now));
         }
         let room = self.view.options.segment_bytes.saturating_sub(draft.end.offset);
         if attempt == Attempt::First && room > 0 {
             let most = usize::try_from(room).unwrap_or(usize::MAX).min(GROUP_BYTES);
-            for waiting in self.queue.take(most) {
-                let Some((batch, durability)) = waiting.batch() else { continue };
+            for (waiting, (batch, durability)) in self.queue.take(most) {
                 let work = Work::Batch(batch, durability);
                 let waiting = Some(waiting);
                 let mut job = Job { work, waiting, outcome: None, wrote: false };
-                job.outcome = Some(self.plan(&mut draft, &mut job));
+                job.outcome = Some(self.plan(&mut draft, &mut job, now));
                 jobs.push(job);
             }
         }
-        Ok((draft.bytes, draft.end))
+        Ok(draft.finish())
     }
 
-    fn plan(&self, draft: &mut Draft<'_>, job: &mut Job<'_>) -> Result<Planned> {
-        let now = self.clock.now();
+    fn plan(&self, draft: &mut Draft<'_>, job: &mut Job<'_>, now: Timestamp) -> Result<Planned> {
         match &mut job.work {
             Work::Batch(batch, _) => draft.plan(&*self.storage, batch, now),
             Work::Decide { decider, decided, .. } => {
@@ -380,13 +378,13 @@ impl Writer {
     }
 
     /// Writes whole lines at the end of the log, or nothing.
-    pub(super) fn write_lines(&self, tail: &mut Tail, bytes: &[u8], end: End) -> Result<()> {
+    pub(super) fn write_lines(&self, tail: &mut Tail, lines: &Lines) -> Result<()> {
         let segment = tail.end.segment;
         let fail = |e| segments::error(&*self.storage, segment, "write to", e);
         let Some(file) = tail.file.clone() else {
             return Err(Error::new(ErrorKind::Unavailable, "no segment is open for appending"));
         };
-        if let Err(e) = write_full(&*file, bytes, tail.end.offset) {
+        if let Err(e) = write_full(&*file, lines.bytes(), tail.end.offset) {
             let error = fail(e);
             return Err(match file.truncate(tail.end.offset) {
                 Ok(()) => error,
@@ -394,8 +392,7 @@ impl Writer {
             });
         }
         *locked(&self.active) = Some((segment, file));
-        tail.apply_all(bytes);
-        debug_assert_eq!(tail.end, end, "what was written is not what was planned");
+        tail.apply_all(lines);
         Ok(())
     }
 

@@ -137,7 +137,7 @@ impl Recent {
                 self.ragged = true;
                 return Ok(());
             }
-            self.builder.add(self.before.seq, span.offset, span.len, &line);
+            self.builder.add(self.before.seq, span.offset, span.len, (&line.fields).into());
         }
         let whole = usize::try_from(walk.offset() - base).unwrap_or(usize::MAX);
         self.ragged = !walk.is_sealed() && !walk.is_unfinished();
@@ -155,7 +155,12 @@ impl Recent {
         *self = Self { end, bytes, ..Self::new(start, before) };
         for (offset, len, piece) in Scan::new(&self.bytes) {
             if let Piece::Line(line) = piece {
-                self.builder.add(before.seq, start + offset as u64, len as u64, &line);
+                self.builder.add(
+                    before.seq,
+                    start + offset as u64,
+                    len as u64,
+                    (&line.fields).into(),
+                );
             }
         }
     }

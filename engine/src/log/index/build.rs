@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use super::pages::Pages;
 use super::{HEADER, MAGIC, ROW, Section, Sections, Stretch, hash, hash_id};
-use crate::format::{Line, crc32};
+use crate::clock::Timestamp;
+use crate::format::{Fields, crc32};
 use crate::id::{EventId, Seq, Version};
 
 /// A row that stands for a missing line.
@@ -18,13 +21,31 @@ pub(in crate::log) struct Builder {
     rows: Vec<[u32; 4]>,
     streams: Names,
     types: Names,
-    ids: HashMap<EventId, u32>,
+    ids: HashMap<EventId, u32, RandomState>,
+}
+
+/// What an index and a writer remember of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::log) struct Listed<'a> {
+    pub(in crate::log) seq: Seq,
+    pub(in crate::log) time: Timestamp,
+    pub(in crate::log) stream: &'a str,
+    pub(in crate::log) version: Version,
+    pub(in crate::log) kind: &'a str,
+    pub(in crate::log) id: EventId,
+}
+
+impl<'a> From<&'a Fields<'_>> for Listed<'a> {
+    fn from(fields: &'a Fields<'_>) -> Self {
+        let Fields { seq, time, version, kind, id, .. } = *fields;
+        Self { seq, time, stream: &fields.stream, version, kind, id }
+    }
 }
 
 /// Names in the order of their first use, with the rows of each.
 #[derive(Debug, Default)]
 struct Names {
-    numbers: HashMap<Arc<str>, usize>,
+    numbers: HashMap<Arc<str>, usize, RandomState>,
     list: Vec<Name>,
 }
 
@@ -50,14 +71,13 @@ impl Names {
 
 impl Builder {
     /// Adds a line; `before` is the position before the stretch.
-    pub(in crate::log) fn add(&mut self, before: Seq, offset: u64, len: u64, line: &Line<'_>) {
-        let fields = &line.fields;
-        let row = usize::try_from(fields.seq.0.saturating_sub(before.0 + 1)).unwrap_or(usize::MAX);
+    pub(in crate::log) fn add(&mut self, before: Seq, offset: u64, len: u64, line: Listed<'_>) {
+        let row = usize::try_from(line.seq.0.saturating_sub(before.0 + 1)).unwrap_or(usize::MAX);
         if row < self.rows.len() || row >= NO_LINE as usize {
             return;
         }
-        let stream = self.streams.number(&fields.stream);
-        let kind = self.types.number(fields.kind);
+        let stream = self.streams.number(line.stream);
+        let kind = self.types.number(line.kind);
         self.rows.resize(row, [NO_LINE; 4]);
         let narrow = |wide: u64| u32::try_from(wide).unwrap_or(NO_LINE);
         self.rows.push([narrow(offset), narrow(len), narrow(stream as u64), narrow(kind as u64)]);
@@ -68,9 +88,9 @@ impl Builder {
             }
         }
         if let Some(name) = self.streams.list.get_mut(stream) {
-            name.version = name.version.max(fields.version);
+            name.version = name.version.max(line.version);
         }
-        self.ids.entry(fields.id).or_insert(row);
+        self.ids.entry(line.id).or_insert(row);
     }
 
     /// Learns that a stream has reached a version, by a line or by what is legible of a damaged one.

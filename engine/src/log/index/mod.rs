@@ -15,7 +15,7 @@ mod heads;
 mod pages;
 mod part;
 
-pub(super) use build::Builder;
+pub(super) use build::{Builder, Listed};
 pub(super) use file::{Index, Key};
 pub(super) use filter::Filter;
 pub(super) use gather::Gathered;

@@ -260,7 +260,9 @@ pub(in crate::log) fn read(storage: &dyn Storage, stretch: &Stretch) -> Result<(
     let mut broken = stretch.broken;
     visit.steps(storage, bytes, from, &mut |step| {
         match step {
-            Step::Line(span, line) => builder.add(stretch.before, span.offset, span.len, line),
+            Step::Line(span, line) => {
+                builder.add(stretch.before, span.offset, span.len, (&line.fields).into());
+            }
             Step::Break(found) => {
                 broken = true;
                 for (stream, versions) in &found.legible {

@@ -31,7 +31,12 @@ fn sample(count: u64) -> (Stretch, Vec<u8>) {
         };
         let mut line = Vec::new();
         format::encode(&fields, &mut line);
-        builder.add(Seq(10), offset, line.len() as u64, &format::decode(&line).unwrap());
+        builder.add(
+            Seq(10),
+            offset,
+            line.len() as u64,
+            (&format::decode(&line).unwrap().fields).into(),
+        );
         offset += line.len() as u64;
     }
     let stretch = Stretch {

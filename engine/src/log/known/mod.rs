@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::format::{Line, control};
+use crate::format::control;
 use crate::id::{Crc, Seq, StoreId};
 use crate::storage::{File, Storage};
 
-use super::index::{Builder, Heads, Index, Key, Opened, Part, Stretch, next_part, whole};
+use super::index::{Builder, Heads, Index, Key, Listed, Opened, Part, Stretch, next_part, whole};
 use super::tail::End;
 use super::walk::{Break, Link, Span};
 
@@ -87,9 +87,9 @@ impl Known {
         self.recent = Recent::new(segment, start, before);
     }
 
-    pub(super) fn add(&mut self, span: Span, line: &Line<'_>) {
+    pub(super) fn add(&mut self, span: Span, line: Listed<'_>) {
         self.recent.builder.add(self.recent.before.seq, span.offset, span.len, line);
-        self.recent.last_time = self.recent.last_time.max(line.fields.time);
+        self.recent.last_time = self.recent.last_time.max(line.time);
     }
 
     /// Numbers that damaged lines still show are not used again.
