@@ -87,7 +87,11 @@ impl Kind {
             Self::SendPolicy => return send_policy(value),
             Self::Ignored => Some(value.clone()),
         };
-        taken.ok_or_else(|| Error::invalid(format!("{value} is not {}", self.legal())))
+        taken.ok_or_else(|| {
+            let shown =
+                if self == Self::Secret { "its value".to_owned() } else { value.to_string() };
+            Error::invalid(format!("{shown} is not {}", self.legal()))
+        })
     }
 
     /// The value that a text of the environment or of the command line stands for.

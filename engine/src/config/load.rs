@@ -57,6 +57,7 @@ pub fn load(sources: &Sources<'_>) -> Result<(Config, Vec<Warning>)> {
             held.insert(at, Held { value, origin: Origin::File, secret: setting.is_secret() });
         }
         warnings = unknown;
+        agents_have_ids(&held).map_err(|e| e.path(path))?;
         let sha256 =
             Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
         file = Some(SourceFile { path: path.to_path_buf(), sha256 });
@@ -82,6 +83,20 @@ pub fn load(sources: &Sources<'_>) -> Result<(Config, Vec<Warning>)> {
         );
     }
     Ok((Config { held, file }, warnings))
+}
+
+/// Every agent of the list has an id.
+fn agents_have_ids(held: &BTreeMap<String, Held>) -> Result<()> {
+    let places = held.keys().filter_map(|path| path.strip_prefix("agents.list["));
+    for index in places.filter_map(|rest| rest.split_once(']').map(|(index, _)| index)) {
+        let place = format!("agents.list[{index}]");
+        if !held.contains_key(&format!("{place}.id")) {
+            return Err(Error::invalid(format!("{place} has no id"))
+                .field(place)
+                .hint("every agent has an id, such as { id: 'ops' }"));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn defaults() -> BTreeMap<String, Held> {

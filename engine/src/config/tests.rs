@@ -145,12 +145,26 @@ fn bad_values() {
     check_error("[]", &[], &["not an object"]);
 }
 
-/// Goal: a secret is told in no error. Method: a value that is no text.
+/// Goal: a secret is told in no error. Method: values that are no text, from the file and from the environment.
 #[test]
 fn secrets_stay_secret() {
-    let config = config("{webhook: {token: 'hush'}}", &[]);
-    assert!(config.get("webhook.token").unwrap().secret);
-    assert!(!config.get("webhook.enabled").unwrap().secret);
+    let held = config("{webhook: {token: 'hush'}}", &[]);
+    assert!(held.get("webhook.token").unwrap().secret);
+    assert!(!held.get("webhook.enabled").unwrap().secret);
+    for text in ["{webhook: {token: 4711}}", "{webhook: {token: ['4711']}}"] {
+        let error = read(text, &[]).unwrap_err();
+        let shown = format!("{error} {error:?} {}", error.hint_text().unwrap_or_default());
+        assert!(shown.contains("webhook.token") && !shown.contains("4711"), "{shown}");
+    }
+}
+
+/// Goal: an agent without an id, and a type of session that is none, are not passed over. Method: one of each.
+#[test]
+fn lists_and_types() {
+    check_error("{agents: {list: [{name: 'x'}, {id: 'ops'}]}}", &[], &["agents.list[0]", "id"]);
+    let (_, warnings) = read("{session: {resetByType: {groups: {idleMinutes: 5}}}}", &[]).unwrap();
+    let shown: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["session.resetByType.groups is not a setting; did you mean group?"]);
 }
 
 /// Goal: what is no setting is told with the nearest that is one, and does not stop anything; what others keep in the

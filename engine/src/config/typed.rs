@@ -101,19 +101,18 @@ impl Config {
         }
     }
 
-    /// What the file says about policy; `None` when there is no file.
+    /// What the file says about policy. Without a file nothing is set.
     #[must_use]
-    pub fn policy_file(&self) -> Option<PolicyFile> {
-        let file = self.file()?;
+    pub fn policy_file(&self) -> PolicyFile {
         let said = |setting: &&str| {
             let held = self.get(setting).filter(|held| held.origin == Origin::File)?;
             Some(((*setting).to_owned(), Json::of(&held.value).ok()?))
         };
-        Some(PolicyFile {
+        PolicyFile {
             settings: POLICY_SETTINGS.iter().filter_map(said).collect(),
-            path: file.path.display().to_string(),
-            sha256: file.sha256.clone(),
-        })
+            path: self.file().map(|file| file.path.display().to_string()),
+            sha256: self.file().map(|file| file.sha256.clone()),
+        }
     }
 
     /// The send policy.

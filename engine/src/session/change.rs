@@ -60,7 +60,8 @@ const TEXT_MAX: usize = 1_024;
 /// Changes a session. When it returns, the event is on stable storage. `now` is for the ids of what is new.
 ///
 /// # Errors
-/// `NotFound` for a session or part that is not there; `Busy` for a reset while a run is at work, which names it;
+/// `NotFound` for a session or part that is not there; `Busy` for a reset or an archive while a run is at work, which
+/// names it;
 /// `InvalidInput` for a field that cannot be set so; what the store says.
 pub fn change(
     store: &dyn EventStore,
@@ -72,14 +73,12 @@ pub fn change(
     let id = EventId::new(now);
     let part = EventId::new(now).to_string();
     let mut current = String::new();
-    let mut nothing = false;
     let decide = |sessions: &Sessions, now: Timestamp| {
         let decision = Decision { sessions, key: &found.key, part: &part, now };
         let decided = decision.event(change)?;
-        nothing = decided.is_none();
         let Some((event, current_part)) = decided else {
             current = decision.current()?.to_owned();
-            return Err(Error::new(ErrorKind::Refused, "nothing changes"));
+            return Ok(Append::new(Vec::new()));
         };
         current = current_part;
         let new: NewEvent =
@@ -89,10 +88,7 @@ pub fn change(
     let mut deciding = Deciding::on(sessions, decide);
     let appended = store.append_deciding(&mut deciding, Durability::Synced);
     drop(deciding);
-    let seq = match appended {
-        Err(_) if nothing => None,
-        other => other?.positions.last().map(|position| position.seq),
-    };
+    let seq = appended?.positions.last().map(|position| position.seq);
     Ok(Changed { key: found.key.clone(), session_id: current, seq })
 }
 
@@ -128,6 +124,7 @@ impl Decision<'_> {
                 Ok(changes.then_some((Event::SessionPatched(event), current)))
             }
             Change::Archive => {
+                at_rest(self.key, self.sessions.open_runs(self.key).next().map(|(run, _)| run))?;
                 let event = SessionArchived {
                     at: None,
                     session_id: current.clone(),
@@ -142,19 +139,8 @@ impl Decision<'_> {
     }
 
     fn reset(&self, current: &str) -> Result<(Event, String)> {
-        if let Some(run) = self.sessions.open_runs(self.key).next() {
-            let message = format!("the run {run} is at work in {:?}", self.key.as_str());
-            return Err(Error::new(ErrorKind::Busy, message).hint("let it end, or kill it, first"));
-        }
-        let event = Event::SessionReset(SessionReset {
-            at: None,
-            session_id: self.part.to_owned(),
-            previous_session_id: current.to_owned(),
-            reason: ResetReason::Manual,
-            effective_at: self.now,
-            rule: None,
-            deferred_by: None,
-        });
+        let run = self.sessions.open_runs(self.key).next().map(|(run, _)| run);
+        let event = manual_reset(self.key, current, self.part, run, self.now)?;
         Ok((event, self.part.to_owned()))
     }
 
@@ -186,6 +172,36 @@ impl Decision<'_> {
         }
         Ok(set)
     }
+}
+
+/// The event with which somebody begins another part.
+///
+/// # Errors
+/// `Busy` while a run is at work.
+pub(super) fn manual_reset(
+    key: &StreamName,
+    current: &str,
+    part: &str,
+    run: Option<&str>,
+    now: Timestamp,
+) -> Result<Event> {
+    at_rest(key, run)?;
+    Ok(Event::SessionReset(SessionReset {
+        at: None,
+        session_id: part.to_owned(),
+        previous_session_id: current.to_owned(),
+        reason: ResetReason::Manual,
+        effective_at: now,
+        rule: None,
+        deferred_by: None,
+    }))
+}
+
+/// Refuses while a run is at work.
+fn at_rest(key: &StreamName, run: Option<&str>) -> Result<()> {
+    let Some(run) = run else { return Ok(()) };
+    let message = format!("the run {run} is at work in {:?}", key.as_str());
+    Err(Error::new(ErrorKind::Busy, message).hint("let it end, or kill it, first"))
 }
 
 /// A field's value in the form in which it is stored.
@@ -308,6 +324,7 @@ mod tests {
         scene.run("r", "cli:a", "p", "");
         let busy = run(&scene, &Change::Reset).unwrap_err();
         assert!(*busy.kind() == ErrorKind::Busy && busy.to_string().contains("run r"), "{busy}");
+        assert_eq!(*run(&scene, &Change::Archive).unwrap_err().kind(), ErrorKind::Busy);
     }
 
     /// Goal: whoever still names a session by a part that has ended changes the session as it is now. Method: a reset, then

@@ -7,7 +7,6 @@ mod pusher;
 mod talk;
 
 pub use command::{Command, SendSwitch};
-pub use pusher::Pusher;
 
 use std::sync::Arc;
 
@@ -20,6 +19,8 @@ use super::event::{ChatType, Json, ResetReason, Role};
 use super::index::{Sessions, TimeRules};
 use super::key::{AgentId, SessionKey};
 use super::policy::PolicyFile;
+
+use pusher::Pusher;
 
 /// A turn to push.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,9 +4,10 @@
 //! A query is words, all of which must occur in a turn, in any order and whatever the case of their letters; what stands
 //! between double quotes is one word. A word may be part of a longer one: that is how scripts without spaces are searched.
 
+use std::collections::VecDeque;
 use std::num::NonZero;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use regex::{Regex, RegexBuilder};
@@ -89,11 +90,12 @@ pub fn search(
 ) -> Result<Matches> {
     let matcher = Matcher::of(query, sees)?;
     let limit = query.limit.max(1);
+    let as_of = store.end(View::Durable)?.map_or(Seq::ZERO, |end| end.seq());
     let mut found = match &query.key {
-        Some(key) => in_order(store.read_stream(key, Version::ZERO)?, &matcher)?,
+        Some(key) => in_order(store.read_stream(key, Version::ZERO)?, &matcher, limit)?,
         None => match newest_first(store, &matcher, limit)? {
             Some(found) => found,
-            None => in_order(store.read(Read::default())?, &matcher)?,
+            None => in_order(store.read(Read::default())?, &matcher, limit)?,
         },
     };
     let mut hits = Vec::new();
@@ -102,7 +104,6 @@ pub fn search(
         hits.extend(matcher.settle(store, raw)?);
     }
     found.truncated |= !found.raw.is_empty();
-    let as_of = store.end(View::Durable)?.map_or(Seq::ZERO, |end| end.seq());
     Ok(Matches { hits, truncated: found.truncated, damaged: found.damaged, as_of })
 }
 
@@ -120,15 +121,45 @@ enum Raw {
     Apart { stream: String, version: Version },
 }
 
-fn in_order(items: crate::store::Items<'_>, matcher: &Matcher<'_>) -> Result<Scanned> {
-    let mut found = Scanned::default();
+fn in_order(
+    items: crate::store::Items<'_>,
+    matcher: &Matcher<'_>,
+    limit: usize,
+) -> Result<Scanned> {
+    let mut newest = Newest::new(limit);
+    let mut damaged = false;
     for item in items {
         match item? {
-            Item::Record(record) => found.raw.extend(matcher.look(&record.fields())),
-            Item::Gap(_) => found.damaged = true,
+            Item::Record(record) => newest.extend(matcher.look(&record.fields())),
+            Item::Gap(_) => damaged = true,
         }
     }
-    Ok(found)
+    Ok(Scanned { truncated: newest.dropped, damaged, raw: newest.raw.into() })
+}
+
+/// The last turns that were found: as many as are wanted, and with them those whose content lies apart.
+struct Newest {
+    raw: VecDeque<Raw>,
+    hits: usize,
+    limit: usize,
+    /// Whether there were more.
+    dropped: bool,
+}
+
+impl Newest {
+    fn new(limit: usize) -> Self {
+        Self { raw: VecDeque::new(), hits: 0, limit, dropped: false }
+    }
+
+    fn extend(&mut self, found: Option<Raw>) {
+        let Some(raw) = found else { return };
+        self.hits += usize::from(matches!(raw, Raw::Hit(_)));
+        self.raw.push_back(raw);
+        while self.hits > self.limit {
+            self.dropped = true;
+            self.hits -= usize::from(matches!(self.raw.pop_front(), Some(Raw::Hit(_))));
+        }
+    }
 }
 
 /// Looks through stretches from the end of the log towards its beginning, until there are enough. `None` when something
@@ -139,8 +170,7 @@ fn newest_first(
     limit: usize,
 ) -> Result<Option<Scanned>> {
     let stretches = store.stretches(None, View::Durable)?;
-    let read =
-        Backwards { stretches: &stretches, next: AtomicUsize::new(0), done: Mutex::default() };
+    let read = Backwards::of(&stretches);
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(stretches.len());
     thread::scope(|scope| {
         for _ in 1..threads {
@@ -148,13 +178,14 @@ fn newest_first(
         }
         read.work(matcher, limit);
     });
-    let done = read.done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let done = read.done.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut all = Vec::new();
+    let mut dropped = false;
     let mut follows: Option<Cursor> = None;
     let mut last = None;
     let looked_at = done.len();
     for outcome in done.into_iter().flatten() {
-        let (chain, raw) = outcome?;
+        let (chain, newest) = outcome?;
         match chain {
             Chain::Whole { follows: before, last: end, .. } => {
                 if follows.is_some_and(|follows| follows != end) {
@@ -166,16 +197,20 @@ fn newest_first(
             Chain::Empty => {}
             Chain::Broken => return Ok(None),
         }
-        all.push(raw);
+        dropped |= newest.dropped;
+        all.push(newest.raw);
     }
-    let rest = in_order(store.read(Read::after(last))?, matcher)?;
-    let mut found = Scanned { truncated: looked_at < stretches.len(), ..Scanned::default() };
+    let rest = in_order(store.read(Read::after(last))?, matcher, limit)?;
+    let mut found = Scanned {
+        truncated: dropped || rest.truncated || looked_at < stretches.len(),
+        ..Scanned::default()
+    };
     found.damaged = rest.damaged;
     found.raw = all.into_iter().rev().flatten().chain(rest.raw).collect();
     Ok(Some(found))
 }
 
-type Outcome = Result<(Chain, Vec<Raw>)>;
+type Outcome = Result<(Chain, Newest)>;
 
 /// Stretches that several threads take from the end.
 struct Backwards<'a> {
@@ -183,29 +218,31 @@ struct Backwards<'a> {
     next: AtomicUsize,
     /// By their distance from the end.
     done: Mutex<Vec<Option<Outcome>>>,
+    /// How many turns were found, those whose content lies apart not counted.
+    hits: AtomicUsize,
 }
 
-impl Backwards<'_> {
+impl<'a> Backwards<'a> {
+    fn of(stretches: &'a [Box<dyn Stretch + 'a>]) -> Self {
+        let (next, hits) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { stretches, next, done: Mutex::default(), hits }
+    }
+
     fn work(&self, matcher: &Matcher<'_>, limit: usize) {
-        while !self.is_enough(limit) {
+        while self.hits.load(Ordering::Relaxed) < limit {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(stretch) = self.stretches.iter().rev().nth(number) else { return };
-            let mut raw = Vec::new();
-            let chain = stretch.read(&mut |fields| raw.extend(matcher.look(fields)));
-            let mut done = self.done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut newest = Newest::new(limit);
+            let chain = stretch.read(&mut |fields| newest.extend(matcher.look(fields)));
+            self.hits.fetch_add(newest.hits, Ordering::Relaxed);
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
             if done.len() <= number {
                 done.resize_with(number + 1, || None);
             }
             if let Some(place) = done.get_mut(number) {
-                *place = Some(chain.map(|chain| (chain, raw)));
+                *place = Some(chain.map(|chain| (chain, newest)));
             }
         }
-    }
-
-    fn is_enough(&self, limit: usize) -> bool {
-        let done = self.done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let finished = done.iter().flatten().flatten();
-        finished.flat_map(|(_, raw)| raw).filter(|raw| matches!(raw, Raw::Hit(_))).count() >= limit
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::id::{EventId, StreamName};
 use crate::projection::{Deciding, Folded};
 use crate::store::{Append, Durability, EventStore, NewEvent};
@@ -65,18 +65,12 @@ pub fn keep(
         }
         due.truncate(BATCH);
         archived = due.len();
-        if due.is_empty() {
-            return Err(Error::new(ErrorKind::Refused, "nothing is due"));
-        }
         let events = due.into_iter().zip(&ids).map(|((key, event), id)| archive(key, event, *id));
         Ok(Append::new(events.collect::<Result<_>>()?))
     };
     let mut deciding = Deciding::on(sessions, decide);
-    let appended = store.append_deciding(&mut deciding, Durability::Synced);
+    store.append_deciding(&mut deciding, Durability::Synced)?;
     drop(deciding);
-    if archived > 0 {
-        appended?;
-    }
     Ok(Kept { archived, ..kept })
 }
 

@@ -107,8 +107,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     turn.check()?;
     let engine = store::open(&context.global)?;
     let config = settings::get()?;
-    let policy = config.policy_file();
-    let pushed = engine.push(&turn, &config.time_rules(), policy.as_ref())?;
+    let pushed = engine.push(&turn, &config.time_rules(), Some(&config.policy_file()))?;
     if pushed.opened {
         engine.keep_up(&config.time_rules(), config.limits())?;
     }

@@ -29,7 +29,7 @@ pub(in crate::session) struct Entry {
     pub(in crate::session) damaged: bool,
     pub(super) archived: bool,
     pub(super) last_run: Option<RunStatus>,
-    pub(super) runs: BTreeMap<String, RunPhase>,
+    pub(super) runs: BTreeMap<String, RunAtWork>,
     pub(super) announces: BTreeSet<String>,
     /// Whether the event that opens it was seen, and the channel that it named.
     pub(super) opened: bool,
@@ -57,6 +57,14 @@ pub(super) enum Fate {
     LeavesAtOnce,
     /// It stays open.
     Stays,
+}
+
+/// A run that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RunAtWork {
+    pub(super) phase: RunPhase,
+    /// When it was asked for.
+    pub(super) since: Timestamp,
 }
 
 /// How far a run is that has not ended.
@@ -220,12 +228,14 @@ impl Entry {
         }
     }
 
-    pub(super) fn run(&mut self, run_id: &str, phase: RunPhase) {
-        self.runs.insert(run_id.to_owned(), phase);
+    /// A run has come so far at this moment.
+    pub(super) fn run(&mut self, run_id: &str, phase: RunPhase, at: Timestamp) {
+        let asked_for = RunAtWork { phase, since: at };
+        self.runs.entry(run_id.to_owned()).or_insert(asked_for).phase = phase;
     }
 
     pub(super) fn run_started(&mut self, run_id: &str, at: Timestamp) {
-        self.runs.insert(run_id.to_owned(), RunPhase::Claimed);
+        self.run(run_id, RunPhase::Claimed, at);
         self.row.started_at = Some(at);
         if let Some(part) = self.parts.get_mut(self.current) {
             part.run_started = true;
@@ -309,7 +319,7 @@ impl Entry {
     fn status(&self) -> Status {
         if self.damaged {
             Status::Damaged
-        } else if self.runs.values().any(|phase| *phase == RunPhase::Claimed) {
+        } else if self.runs.values().any(|run| run.phase == RunPhase::Claimed) {
             Status::Running
         } else if !self.runs.is_empty() {
             Status::Waiting

@@ -124,9 +124,9 @@ impl Sessions {
 
     fn run_event(&mut self, stream: &StreamName, event: Event, at: Timestamp) {
         match event {
-            Event::RunRequested(e) => self.run_requested(e),
+            Event::RunRequested(e) => self.run_requested(e, at),
             Event::RunClaimed(e) => {
-                self.run(&e.run_id, |entry| entry.run(&e.run_id, RunPhase::Claimed));
+                self.run(&e.run_id, |entry| entry.run(&e.run_id, RunPhase::Claimed, at));
             }
             Event::RunStarted(e) => self.run(&e.run_id, |entry| entry.run_started(&e.run_id, at)),
             Event::RunFinished(e) => self.run_finished(&e, at),
@@ -135,11 +135,11 @@ impl Sessions {
         }
     }
 
-    fn run_requested(&mut self, event: RunRequested) {
+    fn run_requested(&mut self, event: RunRequested, at: Timestamp) {
         let Ok(key) = StreamName::new(event.session_key) else { return };
         let run = OpenRun { key, session_id: event.session_id, tokens: 0 };
         self.runs.insert(id_hash(&event.run_id), run);
-        self.run(&event.run_id, |entry| entry.run(&event.run_id, RunPhase::Requested));
+        self.run(&event.run_id, |entry| entry.run(&event.run_id, RunPhase::Requested, at));
     }
 
     fn run_finished(&mut self, event: &RunFinished, at: Timestamp) {

@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::id::{Seq, StreamName};
 use crate::session::event::{ArchiveReason, ChatType, Json, SessionArchived, Setting};
 use crate::session::key::{Channel, Parts, SessionKey};
-use crate::session::reset::{PartFacts, Rule, Rules, SessionType, Standing, Zone};
+use crate::session::reset::{AtWork, PartFacts, Rule, Rules, SessionType, Standing, Zone};
 use crate::session::upkeep::Limits;
 
 use super::entry::Fate;
@@ -92,7 +92,8 @@ impl Lens<'_> {
             return Standing::Fresh;
         }
         let facts = PartFacts { began_at: entry.entered_at, last_human_at: entry.human_at };
-        let run = entry.runs.keys().next().map(String::as_str);
+        let runs = entry.runs.iter().map(|(id, run)| AtWork { run: id, since: run.since });
+        let run = runs.max_by_key(|run| run.since);
         let rules = self.rules;
         rules.reset_of(entry).standing(facts, run, rules.resets.defer_max, self.now)
     }

@@ -24,6 +24,7 @@ pub(in crate::session) use part::{IdHash, Met, Part, Recent, id_hash};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
+use crate::clock::Timestamp;
 use crate::id::{Seq, StreamName, Version};
 
 use find::Directory;
@@ -74,10 +75,12 @@ impl Sessions {
         self.entries.get(key).is_some_and(|entry| entry.is_archived())
     }
 
-    /// The runs of a session that have not ended, by id.
-    pub fn open_runs(&self, key: &StreamName) -> impl Iterator<Item = &str> {
+    /// The runs of a session that have not ended, by id, and when each was asked for.
+    pub fn open_runs(&self, key: &StreamName) -> impl Iterator<Item = (&str, Timestamp)> {
         let entry = self.entries.get(key);
-        entry.into_iter().flat_map(|entry| entry.runs.keys().map(String::as_str))
+        entry
+            .into_iter()
+            .flat_map(|entry| entry.runs.iter().map(|(id, run)| (id.as_str(), run.since)))
     }
 
     /// Whether a session said at its opening that its agent is confined.

@@ -11,7 +11,7 @@ use crate::id::{Seq, StreamName, Version};
 use crate::projection::{Saved, schema_of};
 use crate::session::event::{ChatType, Origin, Role, RunStatus, SessionKind};
 
-use super::entry::{Entry, Fate, RunPhase};
+use super::entry::{Entry, Fate, RunAtWork, RunPhase};
 use super::part::{IdHash, Messages, Part, Recent};
 use super::row::Row;
 use super::{OpenRun, Sessions};
@@ -99,7 +99,7 @@ struct Session<'a> {
     archived: bool,
     last_run: Option<RunStatus>,
     #[serde(borrow)]
-    runs: Vec<(&'a str, RunPhase)>,
+    runs: Vec<(&'a str, RunPhase, i64)>,
     #[serde(borrow)]
     announces: Vec<&'a str>,
     opened: bool,
@@ -227,7 +227,7 @@ impl<'a> Session<'a> {
             damaged: entry.damaged,
             archived: entry.archived,
             last_run: entry.last_run,
-            runs: entry.runs.iter().map(|(id, phase)| (id.as_str(), *phase)).collect(),
+            runs: entry.runs.iter().map(Self::run_of).collect(),
             announces: entry.announces.iter().map(String::as_str).collect(),
             opened: entry.opened,
             opened_channel: entry.opened_channel.as_deref(),
@@ -239,6 +239,14 @@ impl<'a> Session<'a> {
             own_announces: entry.own_announces.iter().map(String::as_str).collect(),
             ended_at: entry.ended_at.map(Timestamp::as_micros),
         }
+    }
+
+    fn run_of((id, run): (&'a String, &RunAtWork)) -> (&'a str, RunPhase, i64) {
+        (id.as_str(), run.phase, run.since.as_micros())
+    }
+
+    fn open_run((id, phase, since): (&str, RunPhase, i64)) -> (String, RunAtWork) {
+        (id.to_owned(), RunAtWork { phase, since: Timestamp::from_micros(since) })
     }
 
     /// The entry; what follows from the rest of it is worked out again.
@@ -279,7 +287,7 @@ impl<'a> Session<'a> {
             damaged: self.damaged,
             archived: self.archived,
             last_run: self.last_run,
-            runs: self.runs.into_iter().map(|(id, phase)| (id.to_owned(), phase)).collect(),
+            runs: self.runs.into_iter().map(Self::open_run).collect(),
             announces: self.announces.into_iter().map(str::to_owned).collect(),
             opened: self.opened,
             opened_channel: owned(self.opened_channel),

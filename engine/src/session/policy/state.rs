@@ -33,10 +33,10 @@ pub struct PolicyState(BTreeMap<String, Json>);
 pub struct PolicyFile {
     /// Its settings; one that is not said is not here.
     pub settings: BTreeMap<String, Json>,
-    /// The file.
-    pub path: String,
+    /// The file; `None` when there is none, which says that nothing is set.
+    pub path: Option<String>,
     /// SHA-256 of its bytes, in lower-case hexadecimal.
-    pub sha256: String,
+    pub sha256: Option<String>,
 }
 
 /// What was lost leaves the settings as they were told last.
@@ -81,8 +81,8 @@ impl PolicyState {
                 path: (*setting).to_owned(),
                 old: value(self.0.get(*setting)),
                 new: value(file.settings.get(*setting)),
-                file: Some(file.path.clone()),
-                sha256: Some(file.sha256.clone()),
+                file: file.path.clone(),
+                sha256: file.sha256.clone(),
             })
             .collect()
     }

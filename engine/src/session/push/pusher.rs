@@ -1,18 +1,19 @@
 //! The decision of a push: made under the append lock, on as much of the session's state as it needs.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EventId, StreamName, Version};
 use crate::projection::Projection;
+use crate::session::change::manual_reset;
 use crate::session::event::{
-    ChatType, Event, Ingress, Json, Links, Members, Origin, Provenance, ResetMode, ResetReason,
-    Role, SessionKind, SessionOpened, SessionPatched, SessionReset, Turn, TurnHead, idempotency_id,
+    ChatType, Event, Ingress, Json, Links, Members, Origin, Provenance, ResetReason, Role,
+    SessionKind, SessionOpened, SessionPatched, SessionReset, Turn, idempotency_id,
 };
 use crate::session::key::{Parts, SessionKey};
 use crate::session::policy::{POLICY_SETTINGS, POLICY_STREAM, PolicyState};
-use crate::session::reset::{Rule, Standing};
+use crate::session::reset::{AtWork, Rule, Standing};
 use crate::store::{Append, Cursor, Decider, EventStore, Item, NewEvent, Record, View};
 
 use super::command::{Command, SendSwitch};
@@ -21,7 +22,7 @@ use super::{Push, Terms};
 
 /// The decision, with as much of the session's state as it needs: which part is current, what it is called, when a
 /// person last wrote in it, and whether this very turn is there.
-pub struct Pusher<'a> {
+pub(super) struct Pusher<'a> {
     push: &'a Push,
     terms: &'a Terms<'a>,
     pub(super) key: SessionKey,
@@ -33,11 +34,13 @@ pub struct Pusher<'a> {
     talk: Talk,
     policy: PolicyState,
     /// Runs at work on the session, once they were looked at.
-    runs: Option<BTreeSet<String>>,
+    runs: Option<BTreeMap<String, Timestamp>>,
     /// Whether the last decision failed for not knowing them.
     pub(super) wants_runs: bool,
     /// The part that this turn is in already.
     pushed_in: Option<String>,
+    /// The event of this command, when it was obeyed before.
+    obeyed: Option<NewEvent>,
     /// Whether the last decision was to open, and why it began another part.
     pub(super) opens: bool,
     pub(super) reset: Option<ResetReason>,
@@ -73,7 +76,7 @@ impl<'a> Pusher<'a> {
     ///
     /// # Errors
     /// `InvalidInput` for what cannot be pushed.
-    pub fn new(push: &'a Push, terms: &'a Terms<'a>, now: Timestamp) -> Result<Self> {
+    pub(super) fn new(push: &'a Push, terms: &'a Terms<'a>, now: Timestamp) -> Result<Self> {
         let key = push.check()?;
         let turn_id = match &push.idempotency_key {
             Some(given) => idempotency_id("session.push", key.as_str(), given)?,
@@ -93,6 +96,7 @@ impl<'a> Pusher<'a> {
             runs: None,
             wants_runs: false,
             pushed_in: None,
+            obeyed: None,
             opens: false,
             reset: None,
         })
@@ -104,7 +108,7 @@ impl<'a> Pusher<'a> {
     ///
     /// # Errors
     /// Whatever reading meets.
-    pub fn load(&mut self, store: &dyn EventStore, now: Timestamp) -> Result<()> {
+    pub(super) fn load(&mut self, store: &dyn EventStore, now: Timestamp) -> Result<()> {
         let Some(end) = store.end(View::Durable)? else { return Ok(()) };
         let stream = self.key.stream().clone();
         for item in store.read_stream_of(&stream, &Talk::TELLING)? {
@@ -123,11 +127,14 @@ impl<'a> Pusher<'a> {
                 self.see(&item?, end);
             }
         }
-        if self.may_reset() && self.rule().mode != ResetMode::None {
+        self.seen = Some(end);
+        // Whether the rule of this session changes before the decision is not known: one rule is enough to look.
+        if self.may_reset() && !self.terms.rules.resets.are_off() {
             self.load_last_human(store, end)?;
-            if !matches!(self.standing(now), Standing::Fresh) {
-                self.load_runs()?;
-            }
+        }
+        let over = self.may_reset() && !matches!(self.standing(now), Standing::Fresh);
+        if over || self.command == Some(Command::Reset) {
+            self.load_runs()?;
         }
         if self.terms.policy.is_some() {
             for item in store.read_stream(&StreamName::new(POLICY_STREAM)?, Version::ZERO)? {
@@ -138,11 +145,11 @@ impl<'a> Pusher<'a> {
                 }
             }
         }
-        self.seen = Some(end);
         Ok(())
     }
 
-    /// Looks from the stream's end for the last turn of a person in the current part.
+    /// Looks from the stream's end for the last turn of a person in the current part: the last in the order of the log,
+    /// which of imported turns need not be the latest.
     fn load_last_human(&mut self, store: &dyn EventStore, end: Cursor) -> Result<()> {
         let Some(current) = &self.talk.current else { return Ok(()) };
         let first = current.since.1;
@@ -176,9 +183,15 @@ impl<'a> Pusher<'a> {
     /// Looks at the runs that are at work on the session.
     pub(super) fn load_runs(&mut self) -> Result<()> {
         let sessions = (self.terms.sessions)()?;
-        self.runs =
-            Some(sessions.state().open_runs(self.key.stream()).map(str::to_owned).collect());
+        let runs = sessions.state().open_runs(self.key.stream());
+        self.runs = Some(runs.map(|(run, since)| (run.to_owned(), since)).collect());
         self.wants_runs = false;
+        // What was seen beyond them is to be shown again: there runs may have begun and ended. Taking the rest of the
+        // session's own stream twice does no harm.
+        let behind = |seen: &Cursor| sessions.cursor().is_none_or(|of| of.seq() < seen.seq());
+        if self.seen.as_ref().is_some_and(behind) {
+            self.seen = sessions.cursor();
+        }
         Ok(())
     }
 
@@ -186,7 +199,7 @@ impl<'a> Pusher<'a> {
     ///
     /// # Errors
     /// Whatever reading meets.
-    pub fn load_turns(&mut self, store: &dyn EventStore) -> Result<()> {
+    pub(super) fn load_turns(&mut self, store: &dyn EventStore) -> Result<()> {
         self.restart();
         let Some(end) = store.end(View::Durable)? else { return Ok(()) };
         let stream = self.key.stream().clone();
@@ -215,7 +228,7 @@ impl<'a> Pusher<'a> {
         self.policy.apply(&record.fields());
         if let Some(runs) = &mut self.runs {
             match run_step(record, self.key.stream()) {
-                Some(RunStep::Began(run)) => drop(runs.insert(run)),
+                Some(RunStep::Began(run, at)) => drop(runs.insert(run, at)),
                 Some(RunStep::Ended(run)) => drop(runs.remove(&run)),
                 None => {}
             }
@@ -223,11 +236,32 @@ impl<'a> Pusher<'a> {
         if record.stream != *self.key.stream() {
             return;
         }
-        if record.id == self.turn_id && record.kind.as_str() == "turn" {
-            let head = TurnHead::read(record.data.as_str());
-            self.pushed_in = head.map(|head| head.session_id.to_string());
+        if record.id == self.turn_id {
+            self.take_repeat(record);
         }
         self.talk.take(record);
+    }
+
+    /// This very push was carried out before.
+    fn take_repeat(&mut self, record: &Record) {
+        let part = match Event::of(record) {
+            Ok(Event::Turn(turn)) if self.command.is_none() => turn.session_id,
+            Ok(Event::SessionReset(e)) if self.command == Some(Command::Reset) => e.session_id,
+            Ok(Event::SessionPatched(e)) => match self.command {
+                Some(Command::Send(switch)) if e.set == send_policy(switch) => e.session_id,
+                _ => return,
+            },
+            _ => return,
+        };
+        self.obeyed = self.command.map(|_| NewEvent {
+            id: record.id,
+            stream: record.stream.clone(),
+            kind: record.kind.clone(),
+            cause: record.cause,
+            flow: record.flow,
+            data: record.data.clone(),
+        });
+        self.pushed_in = Some(part);
     }
 
     /// The part that the turn is in, or goes into.
@@ -254,7 +288,9 @@ impl<'a> Pusher<'a> {
 
     fn standing(&self, now: Timestamp) -> Standing<'_> {
         let Some(current) = &self.talk.current else { return Standing::Fresh };
-        let run = self.runs.as_ref().and_then(|runs| runs.first()).map(String::as_str);
+        let runs = self.runs.iter().flatten();
+        let run =
+            runs.map(|(run, since)| AtWork { run, since: *since }).max_by_key(|run| run.since);
         self.rule().standing(current.facts(), run, self.terms.rules.resets.defer_max, now)
     }
 
@@ -314,16 +350,12 @@ impl<'a> Pusher<'a> {
         if set.is_empty() {
             return Ok(None);
         }
-        self.patched(set).map(Some)
+        self.patched(Members(set), self.ids.patch).map(Some)
     }
 
-    fn patched(&self, set: Vec<(String, Json)>) -> Result<NewEvent> {
-        let event = Event::SessionPatched(SessionPatched {
-            at: None,
-            session_id: self.session_id().to_owned(),
-            set: Members(set),
-        });
-        self.event(&event, self.ids.patch)
+    fn patched(&self, set: Members, id: EventId) -> Result<NewEvent> {
+        let session_id = self.session_id().to_owned();
+        self.event(&Event::SessionPatched(SessionPatched { at: None, session_id, set }), id)
     }
 
     /// What the policy file says anew.
@@ -342,36 +374,29 @@ impl<'a> Pusher<'a> {
     /// The event that begins another part because the current one's time is over.
     fn expired(&mut self, now: Timestamp) -> Result<Option<NewEvent>> {
         let Standing::Expired { expiry, deferred_by } = self.standing(now) else { return Ok(None) };
-        if self.runs.is_none() {
-            self.wants_runs = true;
-            return Err(Error::new(
-                ErrorKind::Refused,
-                "the runs of the session are not known yet",
-            ));
-        }
-        let deferred_by = deferred_by.map(str::to_owned);
-        self.reset(expiry.reason, expiry.at, Some(self.rule()), deferred_by).map(Some)
-    }
-
-    fn reset(
-        &mut self,
-        reason: ResetReason,
-        effective_at: Timestamp,
-        rule: Option<Rule>,
-        deferred_by: Option<String>,
-    ) -> Result<NewEvent> {
-        let previous = self.talk.current.as_ref().map(|current| current.session_id.clone());
-        self.reset = Some(reason);
         let event = Event::SessionReset(SessionReset {
             at: None,
             session_id: self.ids.part.clone(),
-            previous_session_id: previous.unwrap_or_default(),
-            reason,
-            effective_at,
-            rule: rule.map(|rule| rule.to_event()),
-            deferred_by,
+            previous_session_id: self.session_id().to_owned(),
+            reason: expiry.reason,
+            effective_at: expiry.at,
+            rule: Some(self.rule().to_event()),
+            deferred_by: deferred_by.map(str::to_owned),
         });
-        self.event(&event, self.ids.reset)
+        self.known_runs()?;
+        self.reset = Some(expiry.reason);
+        self.event(&event, self.ids.reset).map(Some)
+    }
+
+    /// The runs at work.
+    ///
+    /// # Errors
+    /// `Refused` when they were not looked at yet: then the decision is made again with them.
+    fn known_runs(&mut self) -> Result<&BTreeMap<String, Timestamp>> {
+        self.wants_runs = self.runs.is_none();
+        self.runs.as_ref().ok_or_else(|| {
+            Error::new(ErrorKind::Refused, "the runs of the session are not known yet")
+        })
     }
 
     /// What a command does. It opens no session.
@@ -383,14 +408,15 @@ impl<'a> Pusher<'a> {
                 .hint("a session opens with its first turn"));
         }
         match command {
-            Command::Reset => self.reset(ResetReason::Manual, now, None, None),
-            Command::Send(switch) => {
-                let word = switch.map(|switch| match switch {
-                    SendSwitch::On => "allow",
-                    SendSwitch::Off => "deny",
-                });
-                self.patched(vec![("sendPolicy".to_owned(), Json::of(&word)?)])
+            Command::Reset => {
+                let run = self.known_runs()?.keys().next().cloned();
+                let (current, part) = (self.session_id().to_owned(), self.ids.part.clone());
+                let key = self.key.stream();
+                let event = manual_reset(key, &current, &part, run.as_deref(), now)?;
+                self.reset = Some(ResetReason::Manual);
+                self.event(&event, self.turn_id)
             }
+            Command::Send(switch) => self.patched(send_policy(switch), self.turn_id),
         }
     }
 
@@ -447,13 +473,17 @@ impl Decider for Pusher<'_> {
         self.seen = None;
         self.talk = Talk::default();
         self.policy = PolicyState::default();
-        self.runs = self.runs.take().map(|_| BTreeSet::new());
+        self.runs = self.runs.take().map(|_| BTreeMap::new());
         self.pushed_in = None;
+        self.obeyed = None;
     }
 
     fn decide(&mut self, now: Timestamp) -> Result<Append> {
         self.opens = false;
         self.reset = None;
+        if let Some(event) = &self.obeyed {
+            return Ok(Append::new(vec![event.clone()]));
+        }
         if self.pushed_in.is_some() {
             return Ok(Append::new(vec![self.turn()?]));
         }
@@ -474,4 +504,14 @@ impl Decider for Pusher<'_> {
         events.push(self.turn()?);
         Ok(Append::new(events))
     }
+}
+
+/// What `/send` sets.
+fn send_policy(switch: Option<SendSwitch>) -> Members {
+    let word = match switch {
+        Some(SendSwitch::On) => Json::of("allow"),
+        Some(SendSwitch::Off) => Json::of("deny"),
+        None => Ok(Json::null()),
+    };
+    Members(vec![("sendPolicy".to_owned(), word.unwrap_or_else(|_| Json::null()))])
 }

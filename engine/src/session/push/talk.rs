@@ -112,7 +112,8 @@ impl Talk {
 
 /// A run that begins or ends on a session.
 pub(super) enum RunStep {
-    Began(String),
+    /// With the moment at which it was asked for.
+    Began(String, Timestamp),
     Ended(String),
 }
 
@@ -123,7 +124,7 @@ pub(super) fn run_step(record: &Record, key: &StreamName) -> Option<RunStep> {
     }
     match Event::of(record) {
         Ok(Event::RunRequested(e)) if e.session_key == key.as_str() => {
-            Some(RunStep::Began(e.run_id))
+            Some(RunStep::Began(e.run_id, happened_at(record.time, record.data.as_str())))
         }
         Ok(Event::RunFinished(e)) => Some(RunStep::Ended(e.run_id)),
         _ => None,

@@ -361,8 +361,8 @@ fn a_changed_policy_file_is_told_first() {
             .iter()
             .map(|(name, json)| ((*name).to_owned(), Json::from_text(*json).unwrap()))
             .collect(),
-        path: "/c/annals.json5".into(),
-        sha256: "ab".into(),
+        path: Some("/c/annals.json5".into()),
+        sha256: Some("ab".into()),
     };
     let push = |file: Option<&PolicyFile>| {
         run_under(&scene, &user("cli", "a", "x"), &TimeRules::none(), file).unwrap();
@@ -384,6 +384,54 @@ fn a_changed_policy_file_is_told_first() {
         r#"policy.changed Some((1, 2)) {"path":"session.sendPolicy","old":{"default":"deny","rules":[]},"new":null,"file":"/c/annals.json5","sha256":"ab"}"#
     );
     assert!(told[0].starts_with("policy.changed Some((1, 3))"), "{told:?}");
+    let gone = PolicyFile { path: None, sha256: None, ..file(&[]) };
+    assert_eq!(push(Some(&gone)), 4);
+    assert_eq!(
+        log(&scene, "policy")[3],
+        r#"policy.changed Some((1, 2)) {"path":"owners","old":["telegram:42"],"new":null}"#
+    );
+}
+
+/// Goal: a command under a key is obeyed once, whatever is said in between, and the key is not taken for anything else.
+/// Method: each command repeated behind a turn; the key used for a text and for another command.
+#[test]
+fn a_repeated_command_is_obeyed_once() {
+    let scene = Scene::new();
+    run(&scene, &user("cli", "a", "hello")).unwrap();
+    let keyed = |text: &str, key: &str| Push {
+        owner: true,
+        idempotency_key: Some(key.into()),
+        ..user("cli", "a", text)
+    };
+    for (text, key) in [("/new", "n"), ("/send off", "s")] {
+        let first = run(&scene, &keyed(text, key)).unwrap();
+        assert!(!first.repeated);
+        run(&scene, &user("cli", "a", "in between")).unwrap();
+        let before = scene.records().len();
+        let again = run(&scene, &keyed(text, key)).unwrap();
+        assert!(again.repeated && again.reset.is_none(), "{text}");
+        assert_eq!((again.position.seq, again.session_id), (first.position.seq, first.session_id));
+        assert_eq!(scene.records().len(), before);
+    }
+    for other in ["/send off", "some text"] {
+        let error = run(&scene, &keyed(other, "n")).unwrap_err();
+        assert_eq!(*error.kind(), ErrorKind::IdReused, "{other}");
+    }
+    let error = run(&scene, &keyed("/send on", "s")).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::IdReused);
+}
+
+/// Goal: a reset by command waits for no run and refuses to cut one off, as the verb does. Method: a run at work, then
+/// its end.
+#[test]
+fn a_command_does_not_reset_under_a_run() {
+    let scene = Scene::new();
+    let first = run(&scene, &user("cli", "a", "hello")).unwrap();
+    scene.run("r", "cli:a", &first.session_id, "");
+    let new = Push { owner: true, ..user("cli", "a", "/new") };
+    assert_eq!(*run(&scene, &new).unwrap_err().kind(), ErrorKind::Busy);
+    scene.finished("r", "ok", "");
+    assert_eq!(run(&scene, &new).unwrap().reset, Some(ResetReason::Manual));
 }
 
 /// Goal: two that push at the boundary begin one part between them. Method: a decision that was made, and another append

@@ -43,6 +43,15 @@ pub struct PartFacts {
     pub last_human_at: Option<Timestamp>,
 }
 
+/// A run at work in a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtWork<'a> {
+    /// Its id.
+    pub run: &'a str,
+    /// When it was asked for.
+    pub since: Timestamp,
+}
+
 /// A part is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
@@ -93,20 +102,25 @@ impl Rule {
         }
     }
 
-    /// How a part stands at `now` when `run` is at work in it. A reset waits for the run, at most so long.
+    /// How a part stands at `now` when `run` is at work in it. A reset waits for the run, at most so long after the part
+    /// expired or the run was asked for, whichever came later.
     #[must_use]
     pub fn standing<'a>(
         &self,
         part: PartFacts,
-        run: Option<&'a str>,
+        run: Option<AtWork<'a>>,
         defer_max: Duration,
         now: Timestamp,
     ) -> Standing<'a> {
         let Some(expiry) = self.expiry(part, now) else { return Standing::Fresh };
-        let until = expiry.at.plus(defer_max);
-        match run {
-            Some(run) if now < until => Standing::Deferred { expiry, run, until },
-            deferred_by => Standing::Expired { expiry, deferred_by },
+        let Some(AtWork { run, since }) = run else {
+            return Standing::Expired { expiry, deferred_by: None };
+        };
+        let until = expiry.at.max(since).plus(defer_max);
+        if now < until {
+            Standing::Deferred { expiry, run, until }
+        } else {
+            Standing::Expired { expiry, deferred_by: Some(run) }
         }
     }
 

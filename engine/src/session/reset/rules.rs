@@ -80,6 +80,15 @@ impl Rules {
         }
     }
 
+    /// Whether no session is ever reset by itself.
+    #[must_use]
+    pub fn are_off(&self) -> bool {
+        let said = [&self.general].into_iter().chain(self.by_type.values());
+        let mut said = said.chain(self.by_channel.values());
+        self.channel_chats_idle_minutes.unwrap_or(0) == 0
+            && said.all(|said| said.settled_mode() == ResetMode::None)
+    }
+
     /// The rule for a session. `is_channel_chat` says whether its key is `<channel>:<chat>`.
     #[must_use]
     pub fn of(&self, sort: SessionType, channel: Option<&str>, is_channel_chat: bool) -> Rule {
@@ -116,13 +125,11 @@ impl Override {
     /// What is said here, and what a general rule says where nothing is said here. Idle minutes of the general rule are
     /// not taken over by one that turns to another mode.
     fn over(&self, general: &Self) -> Self {
-        let same_mode = self.mode.is_none_or(|mode| mode == general.settled_mode());
+        let mode = self.mode.or_else(|| self.implied_mode());
+        let same_mode = mode.is_none_or(|mode| mode == general.settled_mode());
         let inherited = general.idle_minutes.filter(|_| same_mode);
         Self {
-            mode: self
-                .mode
-                .or_else(|| self.implied_mode())
-                .or_else(|| Some(general.settled_mode())),
+            mode: mode.or_else(|| Some(general.settled_mode())),
             at_hour: self.at_hour.or(general.at_hour),
             idle_minutes: self.idle_minutes.or(inherited),
             zone: self.zone.clone().or_else(|| general.zone.clone()),

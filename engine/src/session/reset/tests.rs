@@ -108,7 +108,11 @@ fn the_moment_does_not_move() {
 fn a_run_defers_for_a_while() {
     let talk = part("2026-04-01T00:00:00Z", "2026-04-01T00:00:00Z");
     let rule = idle(120);
-    let standing = |run, now| rule.standing(talk, run, Duration::from_secs(3600), at(now));
+    let since = at("2026-04-01T00:10:00Z");
+    let at_work = |run| AtWork { run, since };
+    let standing = |run: Option<&'static str>, now| {
+        rule.standing(talk, run.map(at_work), Duration::from_secs(3600), at(now))
+    };
     let expiry = Expiry { at: at("2026-04-01T02:00:00Z"), reason: ResetReason::Idle };
     assert_eq!(standing(Some("r"), "2026-04-01T02:00:00Z"), Standing::Fresh);
     let until = at("2026-04-01T03:00:00Z");
@@ -181,4 +185,27 @@ fn events_name_the_rule() {
     );
     assert_eq!(json(&idle(60)), r#"{"mode":"idle","idleMinutes":60}"#);
     assert!(Zone::named("Mars/Olympus").is_err());
+}
+
+/// Goal: a run that began after the part expired is waited for too. Method: a part of yesterday, a run of a minute ago.
+#[test]
+fn a_young_run_is_waited_for() {
+    let talk = part("2026-04-01T00:00:00Z", "2026-04-01T00:00:00Z");
+    let since = at("2026-04-02T09:00:00Z");
+    let run = Some(AtWork { run: "r", since });
+    let standing = |now| idle(60).standing(talk, run, Duration::from_secs(3600), at(now));
+    assert!(matches!(standing("2026-04-02T09:01:00Z"), Standing::Deferred { run: "r", .. }));
+    assert!(matches!(standing("2026-04-02T10:00:00Z"), Standing::Expired { .. }));
+}
+
+/// Goal: a rule for a type that turns to another mode leaves the general one's idle minutes behind, also where only the
+/// hour says which mode it is. Method: both spellings.
+#[test]
+fn another_mode_takes_no_idle_minutes() {
+    let mut rules = Rules::none(Zone::utc());
+    rules.general = said(Some(ResetMode::Idle), None, Some(30));
+    rules.by_type.insert(SessionType::Group, said(None, Some(4), None));
+    rules.by_type.insert(SessionType::Thread, said(Some(ResetMode::Daily), None, None));
+    assert_eq!(in_force(&rules, SessionType::Group, None, false), "daily 4 0 UTC");
+    assert_eq!(in_force(&rules, SessionType::Thread, None, false), "daily 4 0 UTC");
 }
