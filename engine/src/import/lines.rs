@@ -4,8 +4,12 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// The longest line that is held, in bytes. A longer one is passed over without being held, and said so.
-pub(crate) const LINE_BYTES_MAX: usize = 64 << 20;
+use crate::format::LINE_MAX;
+use crate::store::BLOB_MAX;
+
+/// The longest line that is held, in bytes: the longest content that a store takes, and as much again as the other fields
+/// of an event may be. A longer one is passed over without being held, and said so.
+pub(crate) const LINE_BYTES_MAX: usize = BLOB_MAX + LINE_MAX;
 
 /// What is read at once, and what is kept between long lines, in bytes.
 const BUFFER_BYTES: usize = 256 << 10;
