@@ -34,6 +34,43 @@ fn odd_folders_and_ids() {
     );
 }
 
+/// Goal: a row says everything that the index says of its session. Method: an entry with all that a row has a place for, in
+/// the spellings that occur; one that knows nothing but where the session came from.
+#[test]
+fn rows_are_whole() {
+    let full = r#"{"sessionId":"a","updatedAt":1772355601000,"chatType":"group","channel":"discord","displayName":"Family","label":"fam",
+        "model":"m-1","contextTokens":32000,"thinkingLevel":"high","verboseLevel":"on","systemSent":true,"abortedLastRun":true,
+        "sendPolicy":"deny","lastChannel":"discord","lastTo":"g-1","deliveryContext":{"channel":"discord","to":"g-1","accountId":"bot","threadId":42}}"#;
+    let bare = r#"{"sessionId":"b","origin":{"provider":"discord","to":"peer"}}"#;
+    let index = format!(
+        r#"{{"agent:main:discord:group:g-1":{},"agent:main:main":{bare}}}"#,
+        full.replace('\n', "")
+    );
+    let files = [("a.jsonl", one("a", "09:00:00", "x")), ("b.jsonl", one("b", "09:00:00", "y"))];
+    let world = World::new();
+    world.import(&state(&index, &files), "o");
+    let sessions = world.sessions();
+    let check = |key: &str, expect: &str| {
+        let row = serde_json::to_value(sessions.row(&StreamName::new(key).unwrap()).unwrap());
+        let (row, expect): (Value, Value) = (row.unwrap(), serde_json::from_str(expect).unwrap());
+        for (field, value) in expect.as_object().unwrap() {
+            assert_eq!(&row[field], value, "{field} of {key}");
+        }
+    };
+    check(
+        "agent:main:discord:group:g-1",
+        r#"{"kind":"group","channel":"discord","displayName":"Family","label":"fam","model":"m-1","contextTokens":32000,
+            "thinkingLevel":"high","verboseLevel":"on","systemSent":true,"abortedLastRun":true,"sendPolicy":"deny",
+            "lastChannel":"discord","lastTo":"g-1","chatType":"group","agentId":"main","status":"interrupted",
+            "deliveryContext":{"channel":"discord","to":"g-1","accountId":"bot","threadId":"42"},"sessionId":"a",
+            "transcriptPath":"o/agents/main/sessions/a.jsonl","turns":1,"parts":1}"#,
+    );
+    check(
+        "agent:main:main",
+        r#"{"kind":"main","channel":"discord","lastChannel":"discord","lastTo":"peer","systemSent":false,"status":"idle"}"#,
+    );
+}
+
 /// Goal: archives of resets are earlier parts of the key that went on, and of no key when that is not certain. Method:
 /// one key and an archive; two keys, of which one goes on at once; two keys that go on later; a family in the index.
 #[test]
