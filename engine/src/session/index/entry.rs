@@ -245,7 +245,7 @@ impl Entry {
 
     /// A run ended.
     pub(super) fn run_finished(&mut self, session_id: &str, run: &RunFinished, at: Timestamp) {
-        let phase = self.runs.remove(&run.run_id);
+        let phase = self.runs.remove(&run.run_id).map(|run| run.phase);
         if phase == Some(RunPhase::Requested) && run.runtime_ms > 0 {
             // It was started where nobody recorded that.
             let started_at = at.minus(Duration::from_millis(run.runtime_ms));
