@@ -50,6 +50,17 @@ fn contexts() {
     assert_eq!(short, "user: turn 39\n\nuser: turn 40\n");
     let shorter = home.ok(&["session", "context", "cli", "default", "--limit-chars", "27"]);
     assert_eq!(shorter, "user: turn 40\n");
+    let shorter = ["session", "context", "cli", "default", "--limit-chars", "9"];
+    assert_eq!(home.ok(&shorter), "user: […]\n");
+    let ran = home.run(&shorter);
+    assert!(ran.stderr.contains("39 messages left out"), "{ran:#?}");
+    assert!(ran.stderr.contains("4 characters left out"), "{ran:#?}");
+    let shorter = home.json(&[&shorter[..], &["--json"]].concat());
+    let of = |field: &str| shorter[field].as_u64().expect("a number");
+    assert_eq!((of("turns"), of("leftOut"), of("shortened")), (1, 39, 4), "{shorter}");
+    let most = usize::MAX.to_string();
+    let whole = home.ok(&["session", "context", "cli", "default", "--limit-chars", &most]);
+    assert_eq!(whole, text);
     let mut command = home.command(&["session", "context", "cli", "default"]);
     command.env("MESSAGE_SESSION_MAX_TURNS", "3");
     let ran = crate::support::Ran::of(command);

@@ -1,7 +1,6 @@
 //! `session context`: what of a session goes into a prompt. It changes nothing.
 
-use annals_engine::session::content;
-use annals_engine::session::context::{Context as Prompt, ContextMessage, Trimmed, context};
+use annals_engine::session::context::{Context as Prompt, ContextLimits, Trimmed, context};
 use annals_engine::session::event::Json;
 use annals_engine::session::reset::{Expiry, Standing};
 use serde::Serialize;
@@ -52,6 +51,10 @@ struct Answer<'a> {
     expired_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trimmed: Option<TrimmedWire>,
+    /// Messages that are not there for the limit of characters.
+    left_out: u64,
+    /// Characters that the messages lack for it.
+    shortened: u64,
     damaged: bool,
     messages: Vec<MessageWire<'a>>,
 }
@@ -99,20 +102,20 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     if expiry.is_some() {
         prompt.messages.clear();
         (prompt.turns, prompt.trimmed) = (0, None);
+        (prompt.left_out, prompt.shortened) = (0, 0);
     }
-    let shown = fitting(&prompt.messages, args.limit_chars);
     if out.format == Format::Json {
-        out.object(&answer(&prompt, shown, expiry))?;
+        out.object(&answer(&prompt, expiry))?;
     } else {
-        for (index, message) in shown.iter().enumerate() {
+        for (index, message) in prompt.messages.iter().enumerate() {
             if index > 0 {
                 out.line("")?;
             }
-            out.line(&many_lines(&block(message)))?;
+            out.line(&many_lines(&message.text()))?;
         }
     }
     out.flush()?;
-    tell(&prompt, shown, expiry);
+    tell(&prompt, expiry);
     Ok(Exit::Ok)
 }
 
@@ -125,37 +128,14 @@ fn context_of(
         Some(turns) => u64::from(turns),
         None => settings::get()?.number("session.maxTurns").unwrap_or(40),
     };
-    let turns = usize::try_from(turns).unwrap_or(usize::MAX);
-    Ok(context(view.store, view.sessions.state(), found, turns)?)
-}
-
-/// A message as text.
-fn block(message: &ContextMessage) -> String {
-    let said = message.content.as_ref().map(content::plain).unwrap_or_default();
-    format!("{}: {said}", message.role)
-}
-
-/// The last messages that have so many characters together, blank lines between them counted.
-fn fitting(messages: &[ContextMessage], limit: usize) -> &[ContextMessage] {
-    if limit == 0 {
-        return messages;
-    }
-    let mut left = limit + 2;
-    let fits = |message: &&ContextMessage| {
-        let size = block(message).chars().count() + 2;
-        let fits = size <= left;
-        left = left.saturating_sub(size);
-        fits
+    let limits = ContextLimits {
+        turns: usize::try_from(turns).unwrap_or(usize::MAX),
+        chars: (args.limit_chars > 0).then_some(args.limit_chars),
     };
-    let kept = messages.iter().rev().take_while(fits).count();
-    messages.get(messages.len() - kept..).unwrap_or_default()
+    Ok(context(view.store, view.sessions.state(), found, &limits)?)
 }
 
-fn answer<'a>(
-    prompt: &'a Prompt,
-    shown: &'a [ContextMessage],
-    expiry: Option<Expiry>,
-) -> Answer<'a> {
+fn answer(prompt: &Prompt, expiry: Option<Expiry>) -> Answer<'_> {
     let trimmed = |t: Trimmed| TrimmedWire { turns: t.turns, from_seq: t.from.0, to_seq: t.to.0 };
     Answer {
         ok: true,
@@ -164,8 +144,11 @@ fn answer<'a>(
         turns: prompt.turns,
         expired_at: expiry.map(|expiry| expiry.at.as_millis()),
         trimmed: prompt.trimmed.map(trimmed),
+        left_out: prompt.left_out,
+        shortened: prompt.shortened,
         damaged: prompt.damaged,
-        messages: shown
+        messages: prompt
+            .messages
             .iter()
             .map(|message| MessageWire {
                 seq: message.seq.0,
@@ -180,17 +163,20 @@ fn answer<'a>(
 }
 
 /// What the text does not say.
-fn tell(prompt: &Prompt, shown: &[ContextMessage], expiry: Option<Expiry>) {
+fn tell(prompt: &Prompt, expiry: Option<Expiry>) {
     if let Some(expiry) = expiry {
         say(&format!("note: the session expired at {} ({})", expiry.at, expiry.reason));
     }
     if let Some(Trimmed { turns, from, to }) = prompt.trimmed {
         say(&format!("note: trimmed: {} before these, #{from} to #{to}", count(turns, "turn")));
     }
-    let cut = prompt.messages.len() - shown.len();
-    if cut > 0 {
-        let cut = count(u64::try_from(cut).unwrap_or(u64::MAX), "message");
-        say(&format!("note: {cut} left out for the limit of characters"));
+    if prompt.left_out > 0 {
+        let out = count(prompt.left_out, "message");
+        say(&format!("note: {out} left out for the limit of characters"));
+    }
+    if prompt.shortened > 0 {
+        let cut = count(prompt.shortened, "character");
+        say(&format!("note: {cut} left out of messages that are too long"));
     }
     if prompt.damaged {
         say("!!!!!!!! events of this session are missing: `annals verify` says which");

@@ -8,7 +8,7 @@ use super::real::fixtures;
 use super::*;
 use crate::format::Payload;
 use crate::id::{EventId, EventType, StreamName};
-use crate::session::context::context;
+use crate::session::context::{ContextLimits, context};
 use crate::session::event::happened_at;
 use crate::session::history::{HistoryQuery, Span, ToolResults, history};
 use crate::session::index::Found;
@@ -62,7 +62,8 @@ fn told_of(world: &World, key: &StreamName) -> Vec<Value> {
             told.push(message);
         }
         told.push(page.total.into());
-        let context = context(&world.store, &sessions, &found, 40).unwrap();
+        let limits = ContextLimits { turns: 40, chars: None };
+        let context = context(&world.store, &sessions, &found, &limits).unwrap();
         for message in context.messages {
             let said = message.content.as_ref().map(|said| said.as_str().to_owned());
             let links = (message.call_id, message.tool_name, message.synthetic);

@@ -7,18 +7,23 @@
 //! - A call without a result is shown as interrupted, by a result that is marked synthetic and stands in no log.
 //! - A user's turn that nobody has answered is kept: when the window has moved past it, it stands in the place of the
 //!   window's oldest turn.
+//! - A limit of characters leaves out whole messages, each with its results, the oldest first, and never the question or
+//!   the last message: of these the text is shortened, from its beginning, where they alone are too long.
 
+mod fit;
 mod window;
 
 use crate::error::Result;
 use crate::id::{Seq, StreamName, Version};
 use crate::store::{EventStore, Item};
 
+use super::content;
 use super::event::{Json, Role};
 use super::history::{Backwards, HistoryQuery, Message, Scope, Span, ToolResults, missing};
 use super::index::{Found, Sessions};
 
-use window::{Window, turns_in};
+use fit::fit;
+use window::{Window, is_turn, turns_in};
 
 /// The context of a session's part.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,10 +36,24 @@ pub struct Context {
     pub messages: Vec<ContextMessage>,
     /// How many turns that are: messages of users and of the assistant.
     pub turns: u64,
-    /// What of the part was left out; `None` when nothing was.
+    /// What of the part was left out for the limit of turns; `None` when nothing was.
     pub trimmed: Option<Trimmed>,
+    /// How many messages were left out for the limit of characters.
+    pub left_out: u64,
+    /// How many characters were left out of the messages that are there.
+    pub shortened: u64,
     /// Whether events of the session are known to be missing.
     pub damaged: bool,
+}
+
+/// How much a context may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextLimits {
+    /// So many turns at the most; at least one.
+    pub turns: usize,
+    /// So many characters at the most of all messages as text, an empty line between two of them counted; `None` for
+    /// any number. Names of roles and of tools are never cut: a limit below these is exceeded by them.
+    pub chars: Option<usize>,
 }
 
 /// What a context leaves out of its part.
@@ -65,8 +84,7 @@ pub struct ContextMessage {
     pub synthetic: bool,
 }
 
-/// The context of a session that [`Sessions::find`] found, as of what `sessions` has seen, with at most `max_turns`
-/// turns; at least one.
+/// The context of a session that [`Sessions::find`] found, as of what `sessions` has seen, within limits.
 ///
 /// # Errors
 /// `NotFound` when there is no such session or part; whatever reading meets. Damage is no error: the context says so.
@@ -74,7 +92,7 @@ pub fn context(
     store: &dyn EventStore,
     sessions: &Sessions,
     found: &Found,
-    max_turns: usize,
+    limits: &ContextLimits,
 ) -> Result<Context> {
     let entry = sessions.entry(&found.key).ok_or_else(|| missing(found.key.as_str()))?;
     let query = HistoryQuery {
@@ -88,7 +106,7 @@ pub fn context(
         .as_ref()
         .map_or_else(|| entry.current(), |id| entry.parts.iter().find(|p| p.session_id == *id))
         .ok_or_else(|| missing(found.key.as_str()))?;
-    let max_turns = max_turns.max(1);
+    let max_turns = limits.turns.max(1);
     let mut reader = Backwards { store, scope, damaged: false };
     let mut wanted = max_turns.saturating_mul(2).saturating_add(1);
     let window = loop {
@@ -100,23 +118,29 @@ pub fn context(
         }
         wanted = wanted.saturating_mul(4);
     };
-    let turns = u64::try_from(window.turns).unwrap_or(u64::MAX);
     let trimmed = match (window.left_out_to, part.span) {
         (Some(to), Some((first, _))) => Some(Trimmed {
-            turns: part.turns().saturating_sub(turns),
+            turns: part.turns().saturating_sub(turns_of(window.units.iter().flatten())),
             from: position(store, &found.key, first)?.unwrap_or(to),
             to,
         }),
         _ => None,
     };
+    let fitted = fit(window.units, window.question, limits.chars);
     Ok(Context {
         key: found.key.clone(),
         session_id: part.session_id.clone(),
-        messages: window.messages,
-        turns,
+        turns: turns_of(fitted.messages.iter()),
+        messages: fitted.messages,
         trimmed,
+        left_out: fitted.left_out,
+        shortened: fitted.shortened,
         damaged: entry.damaged || reader.damaged,
     })
+}
+
+fn turns_of<'a>(messages: impl Iterator<Item = &'a ContextMessage>) -> u64 {
+    u64::try_from(messages.filter(|message| is_turn(message.role)).count()).unwrap_or(u64::MAX)
 }
 
 /// Where an event of a stream stands in the log.
@@ -130,6 +154,13 @@ fn position(store: &dyn EventStore, stream: &StreamName, version: Version) -> Re
 }
 
 impl ContextMessage {
+    /// The message as text: whose it is, and what was said.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let said = self.content.as_ref().map(content::plain).unwrap_or_default();
+        format!("{}: {said}", self.role)
+    }
+
     fn of(message: Message) -> Self {
         Self {
             seq: Seq(message.seq),

@@ -37,10 +37,14 @@ fn say(scene: &Scene, part: &str, turn: &str) {
     scene.turn(KEY, part, role, &more, name);
 }
 
-fn of(scene: &Scene, max_turns: usize) -> Context {
+fn of(scene: &Scene, turns: usize) -> Context {
+    within(scene, &ContextLimits { turns, chars: None })
+}
+
+fn within(scene: &Scene, limits: &ContextLimits) -> Context {
     let sessions = scene.sessions();
     let found = sessions.find(KEY, &AgentId::parse("main").unwrap(), Names::Whole).unwrap();
-    context(&scene.store, &sessions, &found, max_turns).unwrap()
+    context(&scene.store, &sessions, &found, limits).unwrap()
 }
 
 fn shown(context: &Context) -> String {
@@ -126,7 +130,8 @@ fn of_one_part() {
     assert_eq!(shown(&of(&scene, 9)), "u2");
     let sessions = scene.sessions();
     let found = sessions.find("p", &AgentId::parse("main").unwrap(), Names::Whole).unwrap();
-    assert_eq!(shown(&context(&scene.store, &sessions, &found, 9).unwrap()), "u1 a1");
+    let limits = ContextLimits { turns: 9, chars: None };
+    assert_eq!(shown(&context(&scene.store, &sessions, &found, &limits).unwrap()), "u1 a1");
 }
 
 /// Goal: nothing that happens to be said in which order breaks the rules. Method: random conversations; no orphan
@@ -175,4 +180,63 @@ fn laws_over_random_conversations() {
             }
         }
     }
+}
+
+fn check_chars(turns: &str, chars: usize, expect: &str) -> Context {
+    let context = within(&talk(turns), &ContextLimits { turns: 40, chars: Some(chars) });
+    assert_eq!(shown(&context), expect, "{turns}, {chars} characters");
+    context
+}
+
+/// Goal: a limit of characters leaves out calls together with their results, and what is left is counted anew. Method:
+/// every message's size is known: `user: u1` has 8 characters, `assistant: a1` 13, `toolResult: t1` 14, and 2 more stand
+/// between two.
+#[test]
+fn characters_leave_out_whole_units() {
+    let turns = "u1 a1>t1 t1 a2 u2 a3";
+    let all = 8 + 13 + 14 + 13 + 8 + 13 + 2 * 5;
+    let context = check_chars(turns, all, "u1 a1 t1 a2 u2 a3");
+    assert_eq!((context.turns, context.left_out, context.shortened), (5, 0, 0));
+    assert_eq!(check_chars(turns, usize::MAX, "u1 a1 t1 a2 u2 a3").left_out, 0);
+    let context = check_chars(turns, all - 1, "a1 t1 a2 u2 a3");
+    assert_eq!((context.turns, context.left_out), (4, 1));
+    let context = check_chars(turns, all - 8 - 2 - 1, "a2 u2 a3");
+    assert_eq!((context.turns, context.left_out, context.trimmed), (3, 3, None));
+}
+
+/// Goal: the question that nobody has answered stays, and so does the last message. Method: limits that hold one of
+/// several calls, and none.
+#[test]
+fn characters_leave_the_question() {
+    let turns = "u1 a1 u7 a2>t1 t1 a3>t2 t2";
+    let context = check_chars(turns, 8 + 2 + 13 + 2 + 14, "u7 a3 t2");
+    assert_eq!((context.turns, context.left_out), (2, 4));
+    check_chars(turns, 8 + 2 + 13 + 2 + 14 + 28, "u7 a3 t2");
+    check_chars(turns, 1, "u7 a3 t2");
+    assert_eq!(check_chars("", 1, "").left_out, 0);
+}
+
+/// Goal: a message that alone is too long is there, shortened from its beginning, and says so; calls of tools stay in
+/// it. Method: a text, a text in blocks beside a call, and a question with a huge result.
+#[test]
+fn a_message_that_is_too_long() {
+    let context = check_chars("u1 a1 u234567890", 6 + 7, "[…]7890");
+    assert_eq!((context.turns, context.left_out, context.shortened), (1, 2, 3));
+    check_chars("u1 a1 u234567890", 0, "[…]");
+
+    let scene = Scene::new();
+    scene.opened(KEY, "p", "");
+    scene.turn(KEY, "p", "user", "", "ask");
+    let blocks =
+        "[{'type':'text','text':'日本語日本語日本語'},{'type':'toolCall','id':'c','name':'exec'}]";
+    let data = "{'sessionId':'p','role':'assistant','from':'internal','calls':['c'],'content':";
+    scene.event(KEY, "turn", &format!("{data}{blocks}}}"));
+    scene.turn(KEY, "p", "toolResult", ",'callId':'c'", &"x".repeat(1_000));
+    let context = within(&scene, &ContextLimits { turns: 40, chars: Some(100) });
+    let texts: Vec<String> = context.messages.iter().map(ContextMessage::text).collect();
+    assert_eq!(texts.first().unwrap(), "user: ask");
+    assert_eq!(texts.get(1).unwrap(), "assistant: […]\n[toolCall exec]");
+    assert!(texts.get(2).unwrap().starts_with("toolResult: […]xx"), "{texts:?}");
+    let said: usize = texts.iter().map(|text| text.chars().count()).sum();
+    assert_eq!((said + 4, context.turns, context.left_out), (100, 2, 0));
 }

@@ -1,4 +1,4 @@
-//! The window itself: messages in, the last turns out, calls and results kept together.
+//! The window itself: messages in, the last turns out, as units: a message together with the results of its calls.
 
 use std::collections::HashMap;
 
@@ -10,9 +10,10 @@ use super::ContextMessage;
 
 /// What is left of messages.
 pub(super) struct Window {
-    pub(super) messages: Vec<ContextMessage>,
-    /// Turns among them.
-    pub(super) turns: usize,
+    /// Messages, each together with the results of the calls that it opens.
+    pub(super) units: Vec<Vec<ContextMessage>>,
+    /// Which of them is the question that nobody has answered.
+    pub(super) question: Option<usize>,
     /// The position of the last message that was left out.
     pub(super) left_out_to: Option<Seq>,
 }
@@ -46,39 +47,38 @@ impl Window {
             0 => 0,
             _ => counted.get(over).copied().unwrap_or(units.len()),
         };
-        let question = unanswered(&units).filter(|index| *index < begin);
+        let question = unanswered(&units);
         // The question takes the place of the oldest turn of the window, which goes with everything up to the next.
-        let begin_behind_question = match question {
+        let begin_behind_question = match question.filter(|index| *index < begin) {
             None => begin,
             Some(_) => counted.get(over + 1).copied().unwrap_or(units.len()),
         };
-        let mut kept = Self { messages: Vec::new(), turns: 0, left_out_to: None };
+        let mut kept = Self { units: Vec::new(), question: None, left_out_to: None };
         for (index, unit) in units.into_iter().enumerate() {
-            if index >= begin_behind_question || question == Some(index) {
-                kept.take(unit);
+            let asks = question == Some(index);
+            if index >= begin_behind_question || asks {
+                kept.question = kept.question.or(asks.then_some(kept.units.len()));
+                kept.units.push(unit.shown());
             } else {
                 kept.left_out_to = Some(Seq(unit.last_seq()));
             }
         }
         kept
     }
-
-    fn take(&mut self, unit: Unit) {
-        self.turns += usize::from(is_turn(unit.head.role));
-        let seq = Seq(unit.head.seq);
-        self.messages.push(ContextMessage::of(unit.head));
-        for (call, result) in unit.results {
-            self.messages.push(match result {
-                Some(result) => {
-                    ContextMessage { call_id: Some(call), ..ContextMessage::of(result) }
-                }
-                None => ContextMessage::interrupted(seq, &call),
-            });
-        }
-    }
 }
 
 impl Unit {
+    /// As messages of a context.
+    fn shown(self) -> Vec<ContextMessage> {
+        let seq = Seq(self.head.seq);
+        let result = |(call, result): (String, Option<Message>)| match result {
+            Some(result) => ContextMessage { call_id: Some(call), ..ContextMessage::of(result) },
+            None => ContextMessage::interrupted(seq, &call),
+        };
+        let results: Vec<_> = self.results.into_iter().map(result).collect();
+        std::iter::once(ContextMessage::of(self.head)).chain(results).collect()
+    }
+
     fn last_seq(&self) -> u64 {
         let results = self.results.iter().filter_map(|(_, result)| Some(result.as_ref()?.seq));
         results.fold(self.head.seq, u64::max)
@@ -137,6 +137,7 @@ fn is_answer(message: &Message) -> bool {
     message.role == Role::Assistant && message.tools.calls.is_empty()
 }
 
-fn is_turn(role: Role) -> bool {
+/// Whether a message counts as a turn.
+pub(super) fn is_turn(role: Role) -> bool {
     matches!(role, Role::User | Role::Assistant)
 }
