@@ -13,7 +13,7 @@ pub struct Bounds {
     pub rows: usize,
     /// Messages shown with each row of a list.
     pub messages: usize,
-    /// Bytes of all messages of a page, as JSON; of a message that alone has more the content is left out.
+    /// Bytes of all messages of a page, also of a page of a list, as JSON; of a message that alone has more the content is left out.
     pub bytes: usize,
     /// Turns of a search.
     pub hits: usize,

@@ -67,8 +67,11 @@ pub fn list(caller: &Caller, view: &View<'_>, args: &ListArgs, shape: Shape) -> 
         }
         Ok(Listed { row, messages })
     };
+    let mut listed: Vec<Listed> = page.iter().map(listed).collect::<Result<_>>()?;
+    let messages_truncated = newest_within(&mut listed, caller.bounds.bytes);
     Ok(ListReply {
-        sessions: page.iter().map(listed).collect::<Result<_>>()?,
+        sessions: listed,
+        messages_truncated,
         total: list.total,
         truncated,
         cursor: page.last().filter(|_| truncated).map(|row| Place::of(row).to_string()),
@@ -100,21 +103,46 @@ fn last_messages(
     history(store, sessions, &found, &query).map(|page| Some(page.messages))
 }
 
+/// Leaves the newest messages that have at most so many bytes together, whichever rows they stand with; gives whether any
+/// were left out.
+fn newest_within(listed: &mut [Listed], bytes_max: usize) -> bool {
+    if bytes_max == usize::MAX {
+        return false;
+    }
+    let messages = listed.iter().flat_map(|row| row.messages.iter().flatten());
+    let size = |message: &Message| serde_json::to_string(message).map_or(0, |text| text.len());
+    let mut sizes: Vec<(u64, usize)> = messages.map(|m| (m.seq, size(m))).collect();
+    sizes.sort_unstable_by_key(|(seq, _)| std::cmp::Reverse(*seq));
+    let mut left = bytes_max;
+    let over = sizes.iter().find(|(_, bytes)| match left.checked_sub(*bytes) {
+        Some(rest) => {
+            left = rest;
+            false
+        }
+        None => true,
+    });
+    let Some((last_out, _)) = over else { return false };
+    for messages in listed.iter_mut().filter_map(|row| row.messages.as_mut()) {
+        messages.retain(|message| message.seq > *last_out);
+    }
+    true
+}
+
 /// A place in a list, behind a row: when that row changed, and its key.
 struct Place<'a> {
-    millis: i64,
+    micros: i64,
     key: &'a str,
 }
 
 impl<'a> Place<'a> {
     fn of(row: &'a Row) -> Self {
-        Self { millis: row.updated_at.as_millis(), key: row.key.as_str() }
+        Self { micros: row.updated_at.as_micros(), key: row.key.as_str() }
     }
 
     fn read(cursor: &'a str) -> Result<Self> {
         let place = cursor
             .split_once('.')
-            .and_then(|(millis, key)| Some(Self { millis: millis.parse().ok()?, key }));
+            .and_then(|(micros, key)| Some(Self { micros: micros.parse().ok()?, key }));
         place.ok_or_else(|| {
             Error::invalid(format!("{cursor:?} is not a cursor"))
                 .field("cursor")
@@ -125,15 +153,15 @@ impl<'a> Place<'a> {
 
 impl std::fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.millis, self.key)
+        write!(f, "{}.{}", self.micros, self.key)
     }
 }
 
 /// The rows behind a place: those that changed earlier, and of the same moment those with a greater key.
 fn behind<'a>(rows: &'a [&'a Row], place: &Place<'_>) -> &'a [&'a Row] {
     let before = |row: &&Row| {
-        let millis = row.updated_at.as_millis();
-        millis > place.millis || millis == place.millis && row.key.as_str() <= place.key
+        let micros = row.updated_at.as_micros();
+        micros > place.micros || micros == place.micros && row.key.as_str() <= place.key
     };
     rows.get(rows.partition_point(before)..).unwrap_or_default()
 }

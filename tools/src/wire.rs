@@ -85,6 +85,9 @@ pub struct ListReply {
     pub total: usize,
     /// Whether more rows follow.
     pub truncated: bool,
+    /// Whether older messages were left out of the rows, for all of them together are larger than an answer may be.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub messages_truncated: bool,
     /// What to ask for the next page with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,

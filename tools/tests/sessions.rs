@@ -134,6 +134,57 @@ fn pages_of_a_list() {
     }
 }
 
+/// Goal: no session is lost between pages. Method: two that changed within one millisecond, the later with the greater
+/// key, and one page each.
+#[test]
+fn pages_within_a_millisecond() {
+    let scene = Scene::new();
+    scene.opened("chat:a", "id-a");
+    scene.clock.advance(Duration::from_micros(300));
+    scene.opened("chat:b", "id-b");
+    let first = ListArgs { limit: Some(1), ..ListArgs::default() };
+    let reply = scene.list(&first).expect("a list");
+    assert_eq!(keys(&reply), ["chat:b"]);
+    let next = ListArgs { cursor: reply.cursor, ..first };
+    assert_eq!(keys(&scene.list(&next).expect("a list")), ["chat:a"]);
+}
+
+/// Goal: a list with messages is no larger than an answer may be, and says when messages are missing. Method: 20 sessions
+/// with 20 messages of 1 KiB; the rows stay and the newest messages of all do.
+#[test]
+fn messages_of_a_list_are_bounded() {
+    let scene = Scene::new();
+    for chat in 0..20 {
+        let (key, id) = (format!("chat:{chat}"), format!("id-{chat}"));
+        scene.opened(&key, &id);
+        (0..20).for_each(|n| scene.turn(&key, &id, "user", &format!("{n} {}", "x".repeat(1_024))));
+        scene.clock.advance(Duration::from_secs(1));
+    }
+    let args = ListArgs { message_limit: Some(20), ..ListArgs::default() };
+    let reply = scene.list(&args).expect("a list");
+    assert_eq!(
+        (reply.sessions.len(), reply.truncated, reply.messages_truncated),
+        (20, false, true)
+    );
+    let of = |row: usize| reply.sessions[row].messages.as_ref().expect("messages");
+    assert_eq!((of(0).len(), of(1).len(), of(19).len()), (20, 20, 0));
+    let sizes = reply.sessions.iter().flat_map(|row| row.messages.iter().flatten());
+    let sizes = sizes.map(|message| serde_json::to_string(message).expect("JSON").len());
+    let bytes: usize = sizes.sum();
+    let max = Bounds::TOOL.bytes;
+    assert!(bytes <= max && bytes > max - 2_048, "{bytes}");
+    let json = serde_json::to_value(&reply).expect("JSON");
+    assert_eq!(json["messagesTruncated"], true);
+    let few = scene.list(&ListArgs { message_limit: Some(1), ..args }).expect("a list");
+    assert!(
+        !few.messages_truncated && few.sessions[19].messages.as_ref().expect("some").len() == 1
+    );
+    let operator = Caller::operator(main_agent());
+    let all =
+        scene.list_as(&operator, &ListArgs { message_limit: Some(20), ..ListArgs::default() });
+    assert!(!all.expect("a list").messages_truncated);
+}
+
 /// Goal: what a list is asked for is checked and kept to. Method: kinds, times, messages and caps.
 #[test]
 fn arguments_of_a_list() {
@@ -460,6 +511,30 @@ fn refusals_are_recorded() {
         )
     };
     assert_eq!(denied, [told("agent:main:main"), told("cli:none")]);
+}
+
+/// Goal: a refusal is recorded in a bounded size, whatever the caller names. Method: a name of a megabyte in letters of
+/// three bytes.
+#[test]
+fn a_huge_name_is_recorded_short() {
+    let scene = family();
+    let caller = session("agent:main:subagent:c", Mode::Tree);
+    let tool = Tool::of("sessions_history").expect("a tool");
+    let name = "語".repeat(350_000);
+    let args = serde_json::json!({ "sessionKey": name });
+    assert!(scene.view(|view| tool.call(&caller, view, args)).is_err());
+    let items = scene.store.read(store::Read::default()).expect("read");
+    let denied: Vec<serde_json::Value> = items
+        .filter_map(|item| match item.expect("an item") {
+            store::Item::Record(record) if record.kind.as_str() == "access.denied" => {
+                serde_json::from_str(&record.data.to_string()).ok()
+            }
+            _ => None,
+        })
+        .collect();
+    let [denied] = denied.as_slice() else { panic!("one: {denied:?}") };
+    assert_eq!(denied["target"].as_str().map(str::len), Some(1_023));
+    assert!(denied["detail"].as_str().expect("text").contains("1050000"), "{denied}");
 }
 
 /// Goal: wrong arguments are told with what is wrong. Method: an unknown name, a wrong type, a missing one.
