@@ -4,6 +4,7 @@
 use annals_engine::id::EventId;
 use annals_engine::session::event::{Event, Links, Refusal};
 use annals_engine::session::history::Span;
+use annals_engine::session::key::SessionKey;
 use annals_engine::store::Append;
 use annals_engine::{Error, ErrorKind, Result};
 use serde::Serialize;
@@ -86,13 +87,7 @@ impl Tool {
             (&answer, named, &caller.seat)
             && *error.kind() == ErrorKind::NotFound
         {
-            let denied = Event::AccessDenied(Refusal {
-                at: None,
-                verb: self.name.to_owned(),
-                target,
-                reason: "not_visible".to_owned(),
-                detail: None,
-            });
+            let denied = Event::AccessDenied(denied(self.name, target));
             let id = EventId::new(view.lens.now);
             let links = Links { cause: None, flow: Some(id) };
             let told = denied.to_new(key.clone(), id, links);
@@ -100,6 +95,20 @@ impl Tool {
             drop(told.and_then(|event| view.store.append(Append::new(vec![event]))));
         }
         answer
+    }
+}
+
+/// What is recorded of a refusal. A name that no session can have is recorded as far as a session's could go.
+fn denied(verb: &str, mut target: String) -> Refusal {
+    let bytes = target.len();
+    target.truncate(target.floor_char_boundary(SessionKey::BYTES_MAX));
+    let detail = format!("the target has {bytes} bytes, of which these are the first");
+    Refusal {
+        at: None,
+        verb: verb.to_owned(),
+        detail: (target.len() < bytes).then_some(detail),
+        target,
+        reason: "not_visible".to_owned(),
     }
 }
 
