@@ -124,12 +124,17 @@ impl Caller {
             Some(row) => self.sees(sessions, row),
             None => self.seat == Seat::Operator,
         };
-        let name = match &self.seat {
+        sessions.find_among(self.meant_by(name), &self.agent, self.names, &sees)
+    }
+
+    /// The name that stands behind those that depend on who is asking: `current`, and `main` where all share one bucket.
+    #[must_use]
+    pub fn meant_by<'a>(&'a self, name: &'a str) -> &'a str {
+        match &self.seat {
             Seat::Session { key, .. } if name == "current" => key.as_str(),
             _ if self.main == MainBucket::Shared && name.eq_ignore_ascii_case("main") => GLOBAL,
             _ => name,
-        };
-        sessions.find_among(name, &self.agent, self.names, &sees)
+        }
     }
 
     /// What an answer says about how much the caller sees; `None` for the operator.

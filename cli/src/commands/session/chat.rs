@@ -35,20 +35,14 @@ impl Chat {
     /// The session, or one of its parts.
     ///
     /// # Errors
-    /// Not found when it is not there.
+    /// Not found when it is not there; ambiguous when the beginning of an id fits several parts.
     pub(crate) fn find(&self, view: &View<'_>, part: Option<&str>) -> Result<Found, Failure> {
         let sessions = view.sessions.state();
-        let mut found = store::operator()?.find(sessions, self.key()?.as_str())?;
-        if let Some(part) = part {
-            let parts = sessions.parts(&found.key);
-            let fits: Vec<&&str> = parts.iter().filter(|id| id.starts_with(part)).collect();
-            let [id] = fits.as_slice() else {
-                let what = if fits.is_empty() { "no part" } else { "several parts" };
-                return Err(Failure::not_found(format!("{} has {what} {part:?}", found.key))
-                    .hint(format!("its parts are {}", parts.join(", "))));
-            };
-            found.part = Some((**id).to_owned());
+        let operator = store::operator()?;
+        let found = operator.find(sessions, self.key()?.as_str())?;
+        match part {
+            Some(part) => Ok(sessions.find_part(&found.key, part, operator.names)?),
+            None => Ok(found),
         }
-        Ok(found)
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     out.only("sessions history", &[Format::Table, Format::Json, Format::Jsonl])?;
     let engine = store::open_read_only(&context.global)?;
     let operator = store::operator()?;
-    let sessions = match SessionKey::parse(&args.key, &operator.agent) {
+    let sessions = match SessionKey::parse(operator.meant_by(&args.key), &operator.agent) {
         Ok(key) => engine.sessions_for_history(key.stream())?,
         Err(_) => engine.sessions()?,
     };

@@ -120,6 +120,26 @@ impl Sessions {
         one(name, Vec::new())
     }
 
+    /// One of a session's parts: the one with this id, else the only one whose id begins so.
+    ///
+    /// # Errors
+    /// `NotFound` when none does; `Ambiguous`, with the ids, when several do. A beginning has at least
+    /// [`Names::PREFIX_MIN`] characters.
+    pub fn find_part(&self, key: &StreamName, name: &str, names: Names) -> Result<Found> {
+        let parts = self.parts(key);
+        if parts.contains(&name) {
+            return Ok(Found::part(key, name));
+        }
+        let taken = names == Names::Prefix && name.chars().count() >= Names::PREFIX_MIN;
+        let fits = parts.iter().filter(|id| taken && id.starts_with(name));
+        let matches: Vec<Found> = fits.map(|id| Found::part(key, id)).collect();
+        if matches.is_empty() {
+            return Err(Error::new(ErrorKind::NotFound, format!("{key} has no part {name:?}"))
+                .hint(format!("its parts are {}", parts.join(", "))));
+        }
+        one(name, matches)
+    }
+
     /// Everything that begins so; a part of a session that fits by its key is not named again.
     fn beginning(&self, name: &str) -> Vec<Found> {
         let directory = self.directory();
