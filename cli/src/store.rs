@@ -22,8 +22,8 @@ use etcetera::BaseStrategy;
 use crate::args::Global;
 use crate::exit::Failure;
 use crate::output::progress::Progress;
-use crate::output::say;
-use crate::output::text::count;
+use crate::output::text::{count, many_lines};
+use crate::output::{Output, say};
 use crate::settings;
 
 /// The variable that names the store.
@@ -157,6 +157,22 @@ pub(crate) fn repair(folder: &Path, reason: &str) -> Result<Accepted, Failure> {
     let bar = Progress::bytes("verifying");
     let progress = &mut |at: engine::Progress| bar.at(at.done, at.total);
     engine::repair(folder, options(), reason, progress).map_err(|e| explain(e, folder))
+}
+
+/// Records what time and the limits have archived, behind an answer that stands whatever becomes of this: a failure is a
+/// note, and the next that appends tries again.
+///
+/// # Errors
+/// Those of writing the answer.
+pub(crate) fn keep_up(engine: &Engine, out: &mut Output) -> Result<(), Failure> {
+    out.flush()?;
+    let config = settings::get()?;
+    let kept = engine.keep_up(&config.time_rules(), config.limits());
+    if let Err(Failure::Told(told)) = kept.map_err(Failure::from) {
+        let why = many_lines(&told.message);
+        say(&format!("note: what time and the limits archive is not recorded yet: {why}"));
+    }
+    Ok(())
 }
 
 /// The operator, for whom `main` is the bucket of the agent that sessions belong to when nobody says otherwise.

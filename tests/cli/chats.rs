@@ -2,7 +2,7 @@
 
 use annals_engine::clock::{Clock, SystemClock};
 
-use crate::support::{Home, append, write};
+use crate::support::{Home, Ran, append, snapshot, write};
 
 fn config(home: &Home, text: &str) {
     write(home.path().join(".config/annals/annals.json5"), text);
@@ -91,10 +91,95 @@ fn parts() {
     let so = home.ok(&["session", "resume", "telegram", "7", "--part", &first]);
     assert!(so.contains("is so already"), "{so}");
     home.fails(&["session", "resume", "telegram", "7", "--part", "nope"], 3, "not_found");
+    let shared: String =
+        first.chars().zip(second.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
+    assert!(shared.len() >= 4, "both ids begin with the same hour");
+    let ambiguous = ["session", "resume", "telegram", "7", "--part", &shared];
+    let answer = home.fails(&ambiguous, 2, "ambiguous");
+    let message = answer["error"]["message"].as_str().expect("text");
+    assert!(message.contains(&first) && message.contains(&second), "{message}");
+    let part = |name: &str| {
+        append(
+            &home.store(),
+            "cli:parts",
+            "session.opened",
+            &format!(
+                "{{'sessionId':'{name}','kind':'other','agentId':'main','channel':'cli','chatId':'parts','spawnDepth':0}}"
+            ),
+        );
+        append(
+            &home.store(),
+            "cli:parts",
+            "turn",
+            &format!(
+                "{{'sessionId':'{name}','role':'user','from':'external','content':'in {name}'}}"
+            ),
+        );
+    };
+    part("day");
+    let reset = "{'sessionId':'day-two','previousSessionId':'day','reason':'manual','effectiveAt':'2026-04-01T00:00:00.000000Z'}";
+    append(&home.store(), "cli:parts", "session.reset", reset);
+    let of = |name| home.ok(&["session", "context", "cli", "parts", "--part", name]);
+    assert_eq!(of("day"), "user: in day\n", "the id, although another begins so");
+    assert_eq!(of("day-"), "");
+    let short = ["session", "context", "cli", "parts", "--part", "da"];
+    home.fails(&short, 3, "not_found");
     home.fails(&["session", "reset", "telegram", "9"], 3, "not_found");
     let empty = Home::new();
     empty.fails(&["session", "reset", "telegram", "9"], 3, "not_found");
     assert!(!empty.store().exists(), "a reset makes no store");
+}
+
+/// Goal: where all share one bucket, `main` is that one for every verb that reads, also when the agent has a bucket of its
+/// own. Method: both side by side.
+#[test]
+fn the_bucket_of_all() {
+    let home = Home::new();
+    for (key, said) in [("agent:main:main", "of the agent"), ("global", "of all")] {
+        let opened = "{'sessionId':'s','kind':'main','agentId':'main','spawnDepth':0}";
+        append(&home.store(), key, "session.opened", &opened.replace("'s'", &format!("'{key}'")));
+        let turn =
+            format!("{{'sessionId':'{key}','role':'user','from':'external','content':'{said}'}}");
+        append(&home.store(), key, "turn", &turn);
+    }
+    let said = |key| {
+        let history = home.json(&["sessions", "history", key, "--json"]);
+        history["messages"][0]["content"].as_str().expect("text").to_owned()
+    };
+    assert_eq!(said("main"), "of the agent");
+    config(&home, "{ session: { scope: 'global' } }");
+    assert_eq!(said("main"), "of all");
+    assert_eq!(said("agent:main:main"), "of the agent");
+}
+
+/// Goal: a turn or a change that is stored is answered, whatever becomes of the upkeep behind it. Method: a log that may
+/// grow by a turn but not by the archiving of 60 sessions.
+#[test]
+#[cfg(target_os = "linux")]
+fn upkeep_that_fails_is_a_note() {
+    let home = Home::new();
+    for n in 0..60 {
+        home.push("cli", &format!("{n}"), "hi");
+    }
+    config(&home, "{ session: { maintenance: { mode: 'enforce', maxEntries: 1 } } }");
+    let cramped = |args: &[&str]| {
+        let sizes = snapshot(&home.store()).into_iter().map(|(_, bytes)| bytes.len());
+        let blocks = (sizes.max().unwrap_or(0) / 512 + 8).to_string();
+        let script = "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"";
+        let program = env!("CARGO_BIN_EXE_annals");
+        let args = [&["-c", script, &blocks, program][..], args, &["--json"]].concat();
+        let ran = Ran::of(home.other("/bin/sh", &args));
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        assert!(ran.stderr.contains("note: what time and the limits archive"), "{ran:#?}");
+        let answer = ran.stdout.lines().next().expect("a line");
+        serde_json::from_str::<serde_json::Value>(answer).expect("JSON")
+    };
+    let pushed = cramped(&["session", "push", "cli", "new", "user", "hello"]);
+    assert_eq!((&pushed["ok"], &pushed["opened"]), (&true.into(), &true.into()));
+    let patched = cramped(&["session", "patch", "cli", "new", "label=x"]);
+    assert_eq!((&patched["ok"], &patched["changed"]), (&true.into(), &true.into()));
+    home.ok(&["session", "patch", "cli", "new", "label=y"]);
+    assert_eq!(home.json(&["session", "status", "--json"])["archived"], 60);
 }
 
 /// Goal: fields are set one by one and taken back, what is wrong is refused, and an override outlives a reset. Method:

@@ -9,7 +9,6 @@ use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::Format;
 use crate::output::text::one_line;
-use crate::settings;
 use crate::store::{self, Looked};
 
 /// Begin another part of a session
@@ -102,9 +101,9 @@ fn run(chat: &Chat, change: &Change, done: &str, context: &mut Context) -> Resul
     let looked = Looked::at(engine.clone(), context.out.now)?;
     let found = chat.find(&looked.view(), None)?;
     let changed = engine.change(&found, change)?;
-    let config = settings::get()?;
-    engine.keep_up(&config.time_rules(), config.limits())?;
-    show(&changed, done, context)
+    show(&changed, done, context)?;
+    store::keep_up(&engine, &mut context.out)?;
+    Ok(Exit::Ok)
 }
 
 /// Says what became of a change.

@@ -108,9 +108,6 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let engine = store::open(&context.global)?;
     let config = settings::get()?;
     let pushed = engine.push(&turn, &config.time_rules(), Some(&config.policy_file()))?;
-    if pushed.opened {
-        engine.keep_up(&config.time_rules(), config.limits())?;
-    }
     if context.out.format == Format::Json {
         context.out.object(&answer(&pushed))?;
     } else {
@@ -123,6 +120,9 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
             _ => "pushed".to_owned(),
         };
         context.out.line(&format!("{} #{} {what}", one_line(key.as_str()), position.seq))?;
+    }
+    if pushed.opened {
+        store::keep_up(&engine, &mut context.out)?;
     }
     Ok(Exit::Ok)
 }
