@@ -48,9 +48,7 @@ pub(crate) fn run(args: &[OsString]) -> Exit {
     let out = Output::stdout(cli.global.format(), cli.global.color, now);
     // Without it the signals still end the program, only by the system's own means.
     drop(signal::listen());
-    if let Some(path) = &cli.global.config {
-        settings::name_file(path);
-    }
+    settings::take(&cli.global);
     let mut context = Context { global: cli.global.clone(), out };
     let result = dispatch(&cli, &mut context);
     context.out.finish(result)

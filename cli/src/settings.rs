@@ -1,11 +1,12 @@
 //! The settings of this run of the program: read when somebody asks first, and then the same for all.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use annals_engine::config::{Config, Sources, load, read_file};
 use etcetera::BaseStrategy;
 
+use crate::args::Global;
 use crate::exit::Failure;
 use crate::output::say;
 use crate::output::text::one_line;
@@ -13,13 +14,20 @@ use crate::output::text::one_line;
 /// The variable that names the file.
 const VARIABLE: &str = "ANNALS_CONFIG";
 
-/// The file that the command line named, if it named one.
-static NAMED: OnceLock<PathBuf> = OnceLock::new();
+/// What the command line said: the file, if it named one, and settings.
+static SAID: OnceLock<Said> = OnceLock::new();
 static LOADED: OnceLock<Config> = OnceLock::new();
 
-/// Names the file, before anybody asks.
-pub(crate) fn name_file(path: &Path) {
-    NAMED.get_or_init(|| path.to_path_buf());
+struct Said {
+    file: Option<PathBuf>,
+    flags: Vec<(&'static str, String)>,
+}
+
+/// Takes what the command line says, before anybody asks.
+pub(crate) fn take(global: &Global) {
+    let store = global.store.as_ref().map(|folder| ("store", folder.display().to_string()));
+    let flags = store.into_iter().collect();
+    SAID.get_or_init(|| Said { file: global.config.clone(), flags });
 }
 
 /// The settings.
@@ -39,9 +47,10 @@ pub(crate) fn get() -> Result<&'static Config, Failure> {
     if let (true, None, Some(path)) = (must_be, &text, &path) {
         return Err(Failure::not_found(format!("there is no configuration {}", path.display())));
     }
+    let flags = SAID.get().map_or(&[][..], |said| &said.flags);
     let variable = |name: &str| std::env::var_os(name);
     let file = path.as_deref().zip(text.as_deref());
-    let (config, warnings) = load(&Sources { flags: &[], variable: &variable, file })?;
+    let (config, warnings) = load(&Sources { flags, variable: &variable, file })?;
     for warning in warnings {
         say(&format!("note: {}", one_line(&warning.to_string())));
     }
@@ -50,7 +59,7 @@ pub(crate) fn get() -> Result<&'static Config, Failure> {
 
 /// Where the file is, and whether somebody said so: then it must be there.
 pub(crate) fn place() -> (Option<PathBuf>, bool) {
-    if let Some(path) = NAMED.get() {
+    if let Some(path) = SAID.get().and_then(|said| said.file.as_ref()) {
         return (Some(path.clone()), true);
     }
     if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {

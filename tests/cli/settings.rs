@@ -88,6 +88,32 @@ fn a_policy_file_is_told() {
     assert_eq!(told[0]["data"]["sha256"].as_str().map(str::len), Some(64));
 }
 
+/// Goal: what the command line says is a setting with its origin, and the store's folder is told where nothing names it.
+/// Method: the default, the environment, and `--store` over both; a folder in the file, told as the one that is used.
+#[test]
+fn the_store_in_force() {
+    let home = Home::new();
+    let told = |args: &[&str], variables: &[(&str, &str)]| {
+        let args = [&["config", "get", "store", "--json"][..], args].concat();
+        let one = with(&home, &args, variables);
+        let one: serde_json::Value = serde_json::from_str(&one.stdout).expect("JSON");
+        let shown = with(&home, &[&["config", "show", "--json"], &args[4..]].concat(), variables);
+        let shown: serde_json::Value = serde_json::from_str(&shown.stdout).expect("JSON");
+        let rows = shown["settings"].as_array().expect("a list").clone();
+        let row = rows.into_iter().find(|row| row["path"] == "store").expect("the store");
+        assert_eq!((&row["value"], &row["origin"]), (&one["value"], &one["origin"]));
+        format!("{} {}", row["value"], row["origin"])
+    };
+    let default = home.store().display().to_string();
+    assert_eq!(told(&[], &[]), format!("\"{default}\" \"default\""));
+    let variables = [("ANNALS_HOME", "/elsewhere")];
+    assert_eq!(told(&[], &variables), r#""/elsewhere" "environment ANNALS_HOME""#);
+    assert_eq!(told(&["--store", "/here"], &variables), r#""/here" "flag""#);
+    config(&home, "{ store: 'in/it' }");
+    let folder = home.path().join(".config/annals/in/it").display().to_string();
+    assert_eq!(told(&[], &[]), format!("\"{folder}\" \"file\""));
+}
+
 /// Goal: the store's folder can stand in the file, relative to it. Method: a push, and where it went.
 #[test]
 fn the_store_of_a_file() {

@@ -1,7 +1,7 @@
 //! `config`: which settings are in force, and where each came from.
 
 use annals_engine::config::table::SETTINGS;
-use annals_engine::config::{Config, Held};
+use annals_engine::config::{Config, Held, Origin};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::table::{Cell, Column};
 use crate::output::text::one_line;
 use crate::output::{Format, Output};
-use crate::settings;
+use crate::{settings, store};
 
 /// Show settings, and where each came from
 #[derive(Debug, clap::Subcommand)]
@@ -73,11 +73,12 @@ pub(crate) fn run(verb: &Verb, context: &mut Context) -> Result<Exit, Failure> {
 }
 
 fn show(args: &Show, context: &mut Context) -> Result<Exit, Failure> {
+    let store = store_in_force(context);
     let out = &mut context.out;
     out.only("config show", &[Format::Table, Format::Json, Format::Jsonl])?;
     let config = settings::get()?;
     let hidden = Value::from(HIDDEN);
-    let rows = rows(config, args.all, &hidden);
+    let rows = rows(config, args.all, &hidden, store.as_ref());
     match out.format {
         Format::Json => {
             let file = config.file().map(|file| file.path.display().to_string());
@@ -89,8 +90,21 @@ fn show(args: &Show, context: &mut Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// The setting of the store's folder, whose default depends on the person.
+const STORE: &str = "store";
+
+/// The folder that is used; `None` when there is none that could be.
+fn store_in_force(context: &Context) -> Option<Value> {
+    store::folder(&context.global).ok().map(|folder| folder.display().to_string().into())
+}
+
 /// Every setting with a value, and with `all` every other one too, by path.
-fn rows<'a>(config: &'a Config, all: bool, hidden: &'a Value) -> Vec<Shown<'a>> {
+fn rows<'a>(
+    config: &'a Config,
+    all: bool,
+    hidden: &'a Value,
+    store: Option<&'a Value>,
+) -> Vec<Shown<'a>> {
     let variables = |path: &str| {
         SETTINGS.iter().find(|setting| setting.path == path).map_or(&[][..], |s| s.variables)
     };
@@ -98,27 +112,43 @@ fn rows<'a>(config: &'a Config, all: bool, hidden: &'a Value) -> Vec<Shown<'a>> 
         .iter()
         .map(|(path, held)| Shown {
             path,
-            value: Some(if held.secret { hidden } else { &held.value }),
+            value: Some(match store {
+                _ if held.secret => hidden,
+                Some(store) if path == STORE => store,
+                _ => &held.value,
+            }),
             origin: held.origin.to_string(),
             variables: variables(path),
         })
         .collect();
+    if let Some(store) = store.filter(|_| config.get(STORE).is_none()) {
+        rows.push(Shown {
+            path: STORE,
+            value: Some(store),
+            origin: Origin::Default.to_string(),
+            variables: variables(STORE),
+        });
+    }
     if all {
-        let unset = SETTINGS.iter().filter(|setting| config.get(setting.path).is_none());
+        let shown: Vec<&str> = rows.iter().map(|row| row.path).collect();
+        let unset = SETTINGS.iter().filter(|setting| !shown.contains(&setting.path));
         rows.extend(unset.map(|setting| Shown {
             path: setting.path,
             value: None,
             origin: String::new(),
             variables: setting.variables,
         }));
-        rows.sort_by_key(|row| row.path);
     }
+    rows.sort_by_key(|row| row.path);
     rows
 }
 
 fn table(rows: &[Shown<'_>], all: bool, out: &mut Output) -> Result<(), Failure> {
-    let mut columns =
-        vec![Column::fixed("SETTING"), Column::shrinking("VALUE", 12), Column::fixed("FROM")];
+    let mut columns = vec![
+        Column::shrinking("SETTING", 20),
+        Column::shrinking("VALUE", 12),
+        Column::shrinking("FROM", 8),
+    ];
     if all {
         columns.push(Column::shrinking("VARIABLES", 12).rank(1));
     }
@@ -138,10 +168,15 @@ fn table(rows: &[Shown<'_>], all: bool, out: &mut Output) -> Result<(), Failure>
 }
 
 fn get(args: &Get, context: &mut Context) -> Result<Exit, Failure> {
-    let out = &mut context.out;
-    out.only("config get", &[Format::Table, Format::Json])?;
+    context.out.only("config get", &[Format::Table, Format::Json])?;
     let config = settings::get()?;
-    let Some(held) = config.get(&args.path) else {
+    let store = store_in_force(context).filter(|_| args.path == STORE);
+    let of_store = store.map(|value| Held {
+        value,
+        origin: config.get(STORE).map_or(Origin::Default, |held| held.origin.clone()),
+        secret: false,
+    });
+    let Some(held) = of_store.as_ref().or_else(|| config.get(&args.path)) else {
         if SETTINGS.iter().any(|setting| setting.path == args.path) {
             return Err(Failure::not_found(format!("{} has no value", args.path)));
         }
@@ -153,6 +188,7 @@ fn get(args: &Get, context: &mut Context) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::Denied, "secret", format!("{} is a secret", args.path))
             .hint(format!("it comes from the {origin}")));
     }
+    let out = &mut context.out;
     if out.format == Format::Json {
         let origin = origin.to_string();
         let path = &args.path;
