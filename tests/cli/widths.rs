@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::support::{Home, on_terminal};
+use crate::support::{Home, append, on_terminal};
 
 const WIDTHS: [u16; 4] = [60, 80, 120, 160];
 
@@ -11,7 +11,16 @@ fn filled() -> (Home, String) {
     let chat = "a-chat-with-quite-a-long-name-that-somebody-thought-up-0123456789";
     home.push("telegram", chat, &"a long text ".repeat(40));
     home.push("cli", "default", "日本語のとても長い文章".repeat(12).as_str());
-    (home, format!("telegram:{chat}"))
+    let key = format!("telegram:{chat}");
+    let run = format!(
+        "{{'runId':'{chat}','sessionKey':'{key}','sessionId':'s','kind':'ask','agentId':'main',\
+         'requesterKey':'{key}','chainId':'c','hop':0,'timeoutSeconds':0,'deliver':false}}"
+    );
+    append(&home.store(), "run:1", "run.requested", &run);
+    let used = "{'sessionId':'s','role':'assistant','from':'internal','model':'m',\
+                'tokens':{'in':1234567,'out':34567,'cacheRead':987654},'costMicros':1234567890,'content':'x'}";
+    append(&home.store(), &key, "turn", used);
+    (home, key)
 }
 
 /// Goal: what is for eyes fits the terminal. Method: every verb with lines or tables at four widths; no line is wider.
@@ -25,6 +34,13 @@ fn everything_fits() {
         &["stats", "--store", ".local/share/annals", "--color", "never"],
         &["replay", "--color", "never"],
         &["replay", "--tree", "cli:default", "--color", "never"],
+        &["sessions", "list", "--messages", "1", "--color", "never"],
+        &["sessions", "search", "text", "--color", "never"],
+        &["config", "show", "--color", "never"],
+        &["config", "show", "--all", "--color", "never"],
+        &["usage", "--color", "never"],
+        &["runs", "list", "--color", "never"],
+        &["tools", "list", "--color", "never"],
     ] {
         for width in WIDTHS {
             let (code, text) = on_terminal(home.command(args), width);

@@ -133,7 +133,7 @@ const fn columns(by: By) -> [Column; 7] {
         By::Day => "DAY",
     };
     [
-        Column::shrinking(title, 16),
+        Column::shrinking(title, 12),
         Column::fixed("MESSAGES").right().rank(3),
         Column::fixed("IN").right(),
         Column::fixed("OUT").right(),

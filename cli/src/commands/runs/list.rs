@@ -81,7 +81,8 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
 }
 
 const COLUMNS: [Column; 7] = [
-    Column::fixed("RUN"),
+    // As wide as the ids that runs have; other programs may give longer ones.
+    Column::shrinking("RUN", 36),
     Column::fixed("STATE"),
     Column::fixed("AGE").right(),
     Column::shrinking("SESSION", 12).rank(1),

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
-use crate::output::table::{Cell, Column};
+use crate::output::table::{Cell, Column, cut};
 use crate::output::text::{grouped, one_line};
 use crate::output::{Format, Output, say};
 use crate::store::{self, Looked};
@@ -115,7 +115,8 @@ pub(crate) fn table(reply: &ListReply, out: &mut Output) -> Result<(), Failure> 
         for message in listed.messages.iter().flatten() {
             let text = message.content.as_ref().map(content::plain).unwrap_or_default();
             let key = one_line(listed.row.key.as_str());
-            out.line(&format!("{key}  {}: {}", message.role, one_line(&text)))?;
+            let line = format!("{key}  {}: {}", message.role, one_line(&text));
+            out.line(&out.width.map_or(line.clone(), |width| cut(&line, width)))?;
         }
     }
     more(reply, out)

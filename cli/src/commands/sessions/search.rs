@@ -94,7 +94,7 @@ fn instant(flag: &str, text: Option<&str>, out: &Output) -> Result<Option<i64>, 
 fn table(reply: &SearchReply, out: &mut Output) -> Result<(), Failure> {
     let columns = [
         Column::fixed("SEQ").right(),
-        Column::fixed("SESSION"),
+        Column::shrinking("SESSION", 12),
         Column::fixed("ROLE").rank(1),
         Column::fixed("TIME").rank(2),
         Column::shrinking("TEXT", 20),
