@@ -19,6 +19,13 @@ fn a_closed_pipe_is_silent() {
         &["log", "--json"],
         &["export"],
         &["tail", "-o", "raw"],
+        &["sessions", "history", "cli:default", "-n", "0"],
+        &["session", "context", "cli", "default", "--limit-chars", "0"],
+        &["session", "resume", "cli", "default", "-n", "0", "--json"],
+        &["replay", "--tree", "cli:default"],
+        &["replay", "--json"],
+        &["tools", "list", "--json"],
+        &["config", "show", "--all"],
         &["tail", "-f"],
         &["tail", "-f", "--json"],
     ] {

@@ -27,8 +27,9 @@ use crate::when::{self, Bound};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Events are taken in the order of the log. --until with a time stops at the first that was recorded \
-after it, and the rows are those of that time; the same --until prints the same bytes for ever. The \
-store is only read, and no snapshot is used.
+after it, and the rows are those of that time; the same --until prints the same bytes as long \
+as the settings are the same: states that depend on settings, such as expired and archived, are those \
+of the settings in force now. The store is only read, and no snapshot is used.
 
 --check proves that the sessions of the newest snapshot, with what was recorded since, are those that \
 all events give, byte for byte as a snapshot holds them; if not, it says which differ and ends with \

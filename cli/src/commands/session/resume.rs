@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Make this part current again: its id, or the beginning of it
     #[arg(long, value_name = "ID", value_hint = clap::ValueHint::Other)]
     part: Option<String>,
-    /// How many turns
+    /// How many messages at most; 0 for all
     #[arg(short = 'n', long, value_name = "N", value_hint = clap::ValueHint::Other, default_value_t = 12)]
     limit: usize,
 }
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     }
     let wanted = HistoryArgs {
         session_key: key.as_str().to_owned(),
-        limit: Some(args.limit),
+        limit: Some(if args.limit == 0 { usize::MAX } else { args.limit }),
         ..HistoryArgs::default()
     };
     let reply = sessions_history(&store::operator()?, &looked.view(), &wanted, Span::Part)?;
