@@ -84,8 +84,11 @@ fn refuse(error: &clap::Error, mut out: Output) -> Exit {
         return out.finish(printed);
     }
     if out.is_json() {
-        let first = text.lines().next().unwrap_or_default();
-        let message = first.strip_prefix("error: ").unwrap_or(first);
+        // What is missing, or what could have been, stands on lines of its own below the first.
+        let said: Vec<&str> =
+            text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+        let said = said.join(" ");
+        let message = said.strip_prefix("error: ").unwrap_or(&said);
         let tips: Vec<&str> =
             text.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).collect();
         let hint = match tips.is_empty() {

@@ -20,6 +20,9 @@ fn bad_values_are_usage_errors() {
         (&["log", "--nonsense"], "--nonsense"),
         (&["nonsense"], "nonsense"),
         (&["session", "push", "cli", "default", "nobody", "hi"], "nobody"),
+        (&["sessions", "search"], "QUERY"),
+        (&["sessions", "list", "--kind", "x"], "cron"),
+        (&["usage", "--by", "week"], "model"),
     ] {
         let answer = home.fails(args, 2, "usage");
         let message = answer["error"]["message"].as_str().expect("text");
