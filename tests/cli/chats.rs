@@ -415,3 +415,29 @@ fn tools_from_a_shell() {
     let tools = home.json(&["tools", "list", "--json"]);
     assert_eq!(tools["tools"][0]["inputSchema"]["type"], "object");
 }
+
+/// Goal: what cannot be searched because it is lost is told. Method: a text that lies apart, found and then removed.
+#[test]
+fn losses_are_told() {
+    let home = Home::new();
+    let large = format!("{}needle", "x".repeat(2 << 20));
+    let mut child = home
+        .command(&["session", "push", "cli", "a", "user", "-"])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), large.as_bytes())
+        .expect("the text is read");
+    assert_eq!(crate::support::Ran::end(child).code, Some(0));
+    let found = home.json(&["sessions", "search", "needle", "--json"]);
+    assert_eq!(
+        (found["results"].as_array().map(Vec::len), &found["damaged"]),
+        (Some(1), &false.into())
+    );
+    crate::support::remove_below(&home.store().join("blobs"));
+    let lost = home.json(&["sessions", "search", "needle", "--json"]);
+    assert_eq!(
+        (lost["results"].as_array().map(Vec::len), &lost["damaged"]),
+        (Some(0), &true.into())
+    );
+}

@@ -143,6 +143,15 @@ pub(crate) fn remove(path: &Path) {
     fs::remove_file(path).expect("removed");
 }
 
+/// Removes every file below a folder, as somebody who is not the program.
+#[expect(clippy::disallowed_methods, reason = "the tests take files away from the program")]
+pub(crate) fn remove_below(folder: &Path) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() { remove_below(&path) } else { remove(&path) }
+    }
+}
+
 /// Every line as a JSON object.
 #[track_caller]
 pub(crate) fn lines_of(text: &str) -> Vec<Value> {

@@ -75,6 +75,10 @@ pub fn list(caller: &Caller, view: &View<'_>, args: &ListArgs, shape: Shape) -> 
         total: list.total,
         truncated,
         cursor: page.last().filter(|_| truncated).map(|row| Place::of(row).to_string()),
+        lost: match caller.seat {
+            Seat::Operator => sessions.state().lost_whole(),
+            Seat::Session { .. } => 0,
+        },
         visibility: caller.told(sessions.state()),
         as_of: sessions.as_of().0,
     })

@@ -91,11 +91,19 @@ pub struct ListReply {
     /// What to ask for the next page with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+    /// Sessions of which nothing but their name is left, so that they have no row; told to the operator.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost: usize,
     /// How far the caller sees; absent for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visibility: Option<Told>,
     /// The position in the log up to which this is true.
     pub as_of: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field over by reference")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A row of a list.

@@ -143,6 +143,7 @@ fn bad_values() {
     );
     check_error("{\n  session: }", &[], &["/c/annals.json5", "line 2"]);
     check_error("[]", &[], &["not an object"]);
+    check_error(&"{a:".repeat(100_000), &[], &["nested deeper"]);
 }
 
 /// Goal: a secret is told in no error. Method: values that are no text, from the file and from the environment.

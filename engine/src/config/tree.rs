@@ -13,6 +13,7 @@ pub(super) type Leaf = (String, &'static Setting, Value);
 
 /// The settings of a file, checked, and what in it is none.
 pub(super) fn leaves(text: &str) -> Result<(Vec<Leaf>, Vec<Warning>)> {
+    check_depth(text)?;
     let root: Value = json5::from_str(text).map_err(|e| unreadable(&e))?;
     if !root.is_object() {
         return Err(Error::invalid("the configuration is not an object")
@@ -21,6 +22,28 @@ pub(super) fn leaves(text: &str) -> Result<(Vec<Leaf>, Vec<Warning>)> {
     let mut found = Walk { leaves: Vec::new(), warnings: Vec::new() };
     found.below("", &SETTINGS.iter().map(|s| (s, s.path)).collect::<Vec<_>>(), &root)?;
     Ok((found.leaves, found.warnings))
+}
+
+/// How deep a configuration is nested at the most.
+const DEPTH_MAX: usize = 64;
+
+/// Refuses text that its reader would follow too deep. Brackets in texts and comments count too: nobody has so many.
+fn check_depth(text: &str) -> Result<()> {
+    let mut depth = 0_usize;
+    for byte in text.bytes() {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH_MAX {
+            return Err(Error::invalid(format!(
+                "the configuration is nested deeper than {DEPTH_MAX} levels"
+            ))
+            .hint("close what is open: brackets in texts and comments count too"));
+        }
+    }
+    Ok(())
 }
 
 fn unreadable(error: &json5::Error) -> Error {

@@ -14,7 +14,7 @@ use regex::{Regex, RegexBuilder};
 use serde::Serialize;
 
 use crate::clock::Timestamp;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::Fields;
 use crate::id::{Seq, StreamName, Version};
 use crate::store::{Chain, Cursor, EventStore, Item, Read, Stretch, View};
@@ -75,13 +75,14 @@ pub struct Hit {
 const SNIPPET_CHARS: usize = 160;
 const BEFORE_CHARS: usize = 48;
 
-/// The most words of a query.
+/// The most words of a query, and the most bytes of all of them.
 const WORDS_MAX: usize = 32;
+const QUERY_MAX: usize = 1_024;
 
 /// Searches the durable turns of the sessions that `sees` lets through.
 ///
 /// # Errors
-/// `InvalidInput` for a query without words or with too many; whatever reading meets. Damage is no error: the answer
+/// `InvalidInput` for a query without words or with too many, `TooLarge` over 1,024 bytes; whatever reading meets. Damage is no error: the answer
 /// says so.
 pub fn search(
     store: &dyn EventStore,
@@ -101,7 +102,11 @@ pub fn search(
     let mut hits = Vec::new();
     while hits.len() < limit {
         let Some(raw) = found.raw.pop() else { break };
-        hits.extend(matcher.settle(store, raw)?);
+        match matcher.settle(store, raw)? {
+            Settled::Hit(hit) => hits.push(hit),
+            Settled::Nothing => {}
+            Settled::Lost => found.damaged = true,
+        }
     }
     found.truncated |= !found.raw.is_empty();
     Ok(Matches { hits, truncated: found.truncated, damaged: found.damaged, as_of })
@@ -246,6 +251,14 @@ impl<'a> Backwards<'a> {
     }
 }
 
+/// What a turn turned out to be.
+enum Settled {
+    Hit(Hit),
+    Nothing,
+    /// Its content is lost: nobody knows.
+    Lost,
+}
+
 /// A query that is ready.
 struct Matcher<'a> {
     query: &'a SearchQuery,
@@ -257,6 +270,12 @@ struct Matcher<'a> {
 
 impl<'a> Matcher<'a> {
     fn of(query: &'a SearchQuery, sees: &'a (dyn Fn(&str) -> bool + Sync)) -> Result<Self> {
+        if query.text.len() > QUERY_MAX {
+            let message = format!("a query has at most {QUERY_MAX} bytes");
+            return Err(Error::new(ErrorKind::TooLarge, message)
+                .field("query")
+                .hint("look for the words that tell it apart"));
+        }
         let words = words(&query.text);
         if words.is_empty() || words.len() > WORDS_MAX {
             return Err(Error::invalid(format!("a query has 1 to {WORDS_MAX} words"))
@@ -320,10 +339,10 @@ impl<'a> Matcher<'a> {
         })
     }
 
-    /// The hit; what lies apart is read now. Content that is lost holds nothing.
-    fn settle(&self, store: &dyn EventStore, raw: Raw) -> Result<Option<Hit>> {
+    /// The hit; what lies apart is read now.
+    fn settle(&self, store: &dyn EventStore, raw: Raw) -> Result<Settled> {
         let (stream, version) = match raw {
-            Raw::Hit(hit) => return Ok(Some(hit)),
+            Raw::Hit(hit) => return Ok(Settled::Hit(hit)),
             Raw::Apart { stream, version } => (StreamName::new(stream)?, version),
         };
         for item in store.read_stream(&stream, Version(version.0.saturating_sub(1)))? {
@@ -331,12 +350,16 @@ impl<'a> Matcher<'a> {
             if record.version != version {
                 break;
             }
-            let Ok(payload) = store.payload(&record) else { break };
+            let payload = match store.payload(&record) {
+                Err(e) if *e.kind() == ErrorKind::Corrupt => return Ok(Settled::Lost),
+                other => other?,
+            };
             let Ok(Event::Turn(turn)) = Event::parse(&record.kind, &payload) else { break };
             let at = happened_at(record.time, record.data.as_str());
-            return Ok(self.hit(stream.as_str(), record.seq, at, &turn));
+            let hit = self.hit(stream.as_str(), record.seq, at, &turn);
+            return Ok(hit.map_or(Settled::Nothing, Settled::Hit));
         }
-        Ok(None)
+        Ok(Settled::Nothing)
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::table::{Cell, Column, cut};
-use crate::output::text::{grouped, one_line};
+use crate::output::text::{count, grouped, one_line};
 use crate::output::{Format, Output, say};
 use crate::store::{self, Looked};
 
@@ -124,6 +124,10 @@ pub(crate) fn table(reply: &ListReply, out: &mut Output) -> Result<(), Failure> 
 
 fn more(reply: &ListReply, out: &mut Output) -> Result<(), Failure> {
     out.flush()?;
+    if reply.lost > 0 {
+        let lost = count(u64::try_from(reply.lost).unwrap_or(0), "session");
+        say(&format!("!!!!!!!! all events of {lost} more are missing: `annals verify` says which"));
+    }
     if let Some(cursor) = &reply.cursor {
         let shown = u64::try_from(reply.sessions.len()).unwrap_or(0);
         let total = u64::try_from(reply.total).unwrap_or(0);

@@ -27,6 +27,8 @@ use std::sync::{Arc, OnceLock};
 use crate::clock::Timestamp;
 use crate::id::{Seq, StreamName, Version};
 
+use crate::session::key::SessionKey;
+
 use find::Directory;
 
 /// All sessions of a log. A clone shares the sessions with its original, and what changes in one of the two is copied
@@ -99,6 +101,14 @@ impl Sessions {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// How many sessions are known of alone by the damage that took all their events: they have no row.
+    #[must_use]
+    pub fn lost_whole(&self) -> usize {
+        let named = self.damaged.iter().filter_map(|name| StreamName::new(name.as_str()).ok());
+        let sessions = named.filter(|name| SessionKey::of_stream(name).is_some());
+        sessions.filter(|name| !self.entries.contains_key(name)).count()
     }
 
     /// How many damaged ranges could not be put to any stream: some session may lack events without being marked.

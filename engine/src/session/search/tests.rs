@@ -56,7 +56,7 @@ fn filters() {
     check(&SearchQuery { since: at(4), until: at(6), ..query("birds") }, &[4]);
     let none = search(&scene().store, &query("birds"), &|key| key == "cli:x").unwrap();
     assert_eq!(none.hits.len(), 1);
-    for text in ["", "  ", "\"\"", &"a ".repeat(WORDS_MAX + 1)] {
+    for text in ["", "  ", "\"\"", &"a ".repeat(WORDS_MAX + 1), &"x".repeat(QUERY_MAX + 1)] {
         assert!(search(&scene().store, &query(text), &|_| true).is_err(), "{text:?}");
     }
 }
