@@ -144,7 +144,6 @@ pub(crate) fn remove(path: &Path) {
 }
 
 /// Removes every file below a folder, as somebody who is not the program.
-#[expect(clippy::disallowed_methods, reason = "the tests take files away from the program")]
 pub(crate) fn remove_below(folder: &Path) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
