@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use annals_engine::clock::Timestamp;
-use annals_engine::config::Origin;
+use annals_engine::config::{Config, Origin};
 use annals_engine::engine::{self, Accepted, Engine, Notice, Options, Report};
 use annals_engine::format::STORE_FILE;
 use annals_engine::id::StreamName;
@@ -192,6 +192,7 @@ pub(crate) struct Looked {
     engine: Opened,
     sessions: Arc<Folded<Sessions>>,
     rules: TimeRules,
+    config: &'static Config,
     now: Timestamp,
 }
 
@@ -214,7 +215,8 @@ impl Looked {
         sessions: Arc<Folded<Sessions>>,
         now: Timestamp,
     ) -> Result<Self, Failure> {
-        Ok(Self { engine, sessions, rules: settings::get()?.time_rules(), now })
+        let config = settings::get()?;
+        Ok(Self { engine, sessions, rules: config.time_rules(), config, now })
     }
 
     /// What tools look at.
@@ -223,6 +225,7 @@ impl Looked {
             store: self.engine.store(),
             sessions: &self.sessions,
             lens: Lens { rules: &self.rules, now: self.now },
+            config: self.config,
         }
     }
 

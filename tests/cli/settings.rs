@@ -122,3 +122,16 @@ fn the_store_of_a_file() {
     home.push("cli", "a", "one");
     assert!(home.path().join(".config/annals/here/store.json").exists());
 }
+
+/// Goal: a row says how large its model's context is, as the settings of its agent say, where nothing else has told.
+/// Method: an agent with a size; a session whose own word counts.
+#[test]
+fn the_size_of_a_context() {
+    let home = Home::new();
+    home.push("cli", "a", "one");
+    config(&home, "{ agents: { list: [{ id: 'main', contextTokens: 200000 }] } }");
+    let row = || home.json(&["session", "list", "--json"])["sessions"][0].clone();
+    assert_eq!(row()["contextTokens"], 200_000);
+    home.ok(&["session", "patch", "cli", "a", "contextTokens=7"]);
+    assert_eq!(row()["contextTokens"], 7);
+}

@@ -28,7 +28,7 @@ pub fn sessions_list(caller: &Caller, view: &View<'_>, args: &ListArgs) -> Resul
 /// # Errors
 /// As [`sessions_list`].
 pub fn list(caller: &Caller, view: &View<'_>, args: &ListArgs, shape: Shape) -> Result<ListReply> {
-    let View { store, sessions, lens } = *view;
+    let View { store, sessions, lens, config } = *view;
     let query = ListQuery {
         kinds: args.kinds.iter().map(|word| kind(word)).collect::<Result<_>>()?,
         shape,
@@ -62,6 +62,7 @@ pub fn list(caller: &Caller, view: &View<'_>, args: &ListArgs, shape: Shape) -> 
         }
         let mut row = sessions.state().row_at(&row.key, &lens).unwrap_or_else(|| (*row).clone());
         sessions.state().locate(&mut row, &files);
+        row.context_tokens = row.context_tokens.or_else(|| config.context_tokens(&row.agent_id));
         if let Ok(shown) = StreamName::new(caller.shown(&row.key)) {
             row.key = shown;
         }

@@ -1,5 +1,6 @@
 //! What a tool looks at: a store, the sessions as they are folded from it, and the moment.
 
+use annals_engine::config::Config;
 use annals_engine::projection::Folded;
 use annals_engine::session::index::{Lens, Sessions};
 use annals_engine::store::EventStore;
@@ -13,4 +14,6 @@ pub struct View<'a> {
     pub sessions: &'a Folded<Sessions>,
     /// The moment, and what time changes by then.
     pub lens: Lens<'a>,
+    /// The settings in force.
+    pub config: &'a Config,
 }

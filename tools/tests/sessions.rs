@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals_engine::clock::{Clock, ManualClock, Timestamp};
+use annals_engine::config::Config;
 use annals_engine::format::Payload;
 use annals_engine::id::{EventId, EventType, StreamName};
 use annals_engine::projection::Folded;
@@ -80,7 +81,8 @@ impl Scene {
     fn view<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
         let rules = TimeRules::none();
         let lens = Lens { rules: &rules, now: self.clock.now() };
-        look(&View { store: &self.store, sessions: &self.folded(), lens })
+        let config = Config::defaults();
+        look(&View { store: &self.store, sessions: &self.folded(), lens, config: &config })
     }
 }
 

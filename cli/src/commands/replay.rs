@@ -100,11 +100,12 @@ fn rows(
     losses: &Losses,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let rules = crate::settings::get()?.time_rules();
+    let config = crate::settings::get()?;
+    let rules = config.time_rules();
     let lens = Lens { rules: &rules, now: out.now };
     let all =
         ListArgs { limit: Some(usize::MAX), archived: ArchivedArg::All, ..ListArgs::default() };
-    let view = annals_tools::View { store: engine.store(), sessions, lens };
+    let view = annals_tools::View { store: engine.store(), sessions, lens, config };
     let reply = list(&store::operator()?, &view, &all, Shape::Any)?;
     match out.format {
         Format::Json => out.object(&Answer {

@@ -133,6 +133,13 @@ impl Config {
         AgentId::parse(marked.map_or("main", |(_, id)| id)).ok()
     }
 
+    /// The size of the context of an agent's model, in tokens.
+    #[must_use]
+    pub fn context_tokens(&self, agent: &str) -> Option<u64> {
+        let (place, _) = self.agents().find(|(_, id)| *id == agent)?;
+        self.number(&format!("{place}.contextTokens"))
+    }
+
     /// The agents' places in the list, such as `agents.list[0]`, and their ids.
     fn agents(&self) -> impl Iterator<Item = (String, &str)> {
         (0..).map_while(|index| {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use annals_engine::Engine;
+use annals_engine::config::Config;
 use annals_engine::engine::Options;
 use annals_engine::id::StreamName;
 use annals_engine::session::event::Role;
@@ -84,7 +85,8 @@ fn list(engine: &Engine, args: &ListArgs) -> ListReply {
     let caller = Caller::operator(AgentId::parse("main").unwrap());
     let rules = TimeRules::none();
     let lens = Lens { rules: &rules, now: engine.clock().now() };
-    let view = View { store: engine.store(), sessions: &sessions, lens };
+    let config = Config::defaults();
+    let view = View { store: engine.store(), sessions: &sessions, lens, config: &config };
     sessions_list(&caller, &view, args).unwrap()
 }
 
