@@ -30,7 +30,7 @@ pub fn sessions_history(
     let mut query = HistoryQuery {
         span,
         tool_results: if args.include_tools { ToolResults::Shown } else { ToolResults::Hidden },
-        limit: args.limit.unwrap_or(LIMIT).min(caller.bounds.rows),
+        limit: args.limit.unwrap_or(LIMIT).clamp(1, caller.bounds.rows),
         before: args.cursor.as_deref().map(version).transpose()?,
     };
     let mut page = history(store, sessions.state(), &found, &query)?;

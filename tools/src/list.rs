@@ -50,7 +50,7 @@ pub fn list(caller: &Caller, view: &View<'_>, args: &ListArgs, shape: Shape) -> 
         Some(cursor) => behind(&list.rows, &Place::read(cursor)?),
         None => list.rows.as_slice(),
     };
-    let limit = args.limit.unwrap_or(LIMIT).min(caller.bounds.rows);
+    let limit = args.limit.unwrap_or(LIMIT).clamp(1, caller.bounds.rows);
     let page = rows.get(..limit).unwrap_or(rows);
     let truncated = page.len() < rows.len();
     let messages = args.message_limit.unwrap_or(0).min(caller.bounds.messages);

@@ -27,7 +27,7 @@ pub fn sessions_search(caller: &Caller, view: &View<'_>, args: &SearchArgs) -> R
         role: args.role.as_deref().map(role).transpose()?,
         since: args.since.map(Timestamp::from_millis),
         until: args.until.map(Timestamp::from_millis),
-        limit: args.limit.unwrap_or(LIMIT).min(caller.bounds.hits),
+        limit: args.limit.unwrap_or(LIMIT).clamp(1, caller.bounds.hits),
     };
     let sees = |key: &str| {
         let key = StreamName::new(key).ok();

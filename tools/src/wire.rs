@@ -18,6 +18,7 @@ pub struct ListArgs {
     #[schemars(extend("items" = words(SessionKind::ALL.iter().map(|kind| kind.as_str()))))]
     pub kinds: Vec<String>,
     /// The most rows; 50 when absent.
+    #[schemars(extend("minimum" = 1, "maximum" = 200))]
     pub limit: Option<usize>,
     /// Only sessions in which something happened in the last so many minutes.
     pub active_minutes: Option<u64>,
@@ -124,6 +125,7 @@ pub struct HistoryArgs {
     /// The session: its key, or the id of one of its parts.
     pub session_key: String,
     /// The most messages; 50 when absent.
+    #[schemars(extend("minimum" = 1, "maximum" = 200))]
     pub limit: Option<usize>,
     /// Whether what tools answered is shown.
     #[serde(default)]
@@ -169,6 +171,7 @@ pub struct SearchArgs {
     /// Words that must all occur, in any order and whatever the case of their letters; double quotes keep words together.
     pub query: String,
     /// The most turns; 10 when absent.
+    #[schemars(extend("minimum" = 1, "maximum" = 25))]
     pub limit: Option<usize>,
     /// Only this session: its key, or the id of one of its parts.
     pub session_key: Option<String>,

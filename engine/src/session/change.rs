@@ -165,7 +165,11 @@ impl Decision<'_> {
         for (field, value) in fields {
             let value = checked(field, value)?;
             let new: serde_json::Value = value.read().unwrap_or_default();
-            let known = row.get(field).cloned().unwrap_or_default();
+            let known = match field.as_str() {
+                // The row shows the model that answered last where none is set.
+                "model" => self.sessions.own_model(self.key).into(),
+                _ => row.get(field).cloned().unwrap_or_default(),
+            };
             if new != known {
                 set.push((field.clone(), value));
             }
@@ -306,6 +310,25 @@ mod tests {
             let error = patch(&scene, field, value).unwrap_err();
             assert!(error.hint_text().unwrap().contains(hint), "{field}: {error}");
         }
+    }
+
+    /// Goal: a model that is set stays set, whichever model answers, also when it is the one that answered last. Method:
+    /// answers before and after the patch.
+    #[test]
+    fn a_model_that_is_set_stays() {
+        let scene = scene();
+        let model = || {
+            let key = StreamName::new("cli:a").unwrap();
+            scene.sessions().row(&key).unwrap().model.clone()
+        };
+        scene.turn("cli:a", "p", "assistant", ",'model':'opus'", "hi");
+        assert_eq!(model().as_deref(), Some("opus"));
+        assert!(patch(&scene, "model", "\"opus\"").unwrap().seq.is_some());
+        scene.turn("cli:a", "p", "assistant", ",'model':'haiku'", "hi");
+        assert_eq!(model().as_deref(), Some("opus"));
+        assert_eq!(patch(&scene, "model", "\"opus\"").unwrap().seq, None);
+        patch(&scene, "model", "null").unwrap();
+        assert_eq!(model().as_deref(), Some("haiku"));
     }
 
     /// Goal: a reset and a resume change which part is current and lose none. Method: there and back; a part that is

@@ -61,6 +61,10 @@ pub(crate) struct Args {
 
 const ROLES: [&str; 3] = [Role::User.as_str(), Role::Assistant.as_str(), Role::System.as_str()];
 
+/// A push that opens no session looks for what is to be archived at one position of the log in so many: to see all
+/// sessions takes longer than a push.
+const UPKEEP_EVERY: u64 = 64;
+
 /// The switch of channel sessions.
 const SWITCH: &str = "session.enabled";
 
@@ -121,7 +125,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         };
         context.out.line(&format!("{} #{} {what}", one_line(key.as_str()), position.seq))?;
     }
-    if pushed.opened {
+    if pushed.opened || pushed.position.seq.0 % UPKEEP_EVERY == 0 {
         store::keep_up(&engine, &mut context.out)?;
     }
     Ok(Exit::Ok)

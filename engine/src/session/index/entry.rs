@@ -34,6 +34,9 @@ pub(in crate::session) struct Entry {
     /// Whether the event that opens it was seen, and the channel that it named.
     pub(super) opened: bool,
     pub(super) opened_channel: Option<String>,
+    /// The model that it was set to, and the one that answered last.
+    pub(super) own_model: Option<String>,
+    pub(super) last_model: Option<String>,
     /// When its current part became current.
     pub(super) entered_at: Timestamp,
     /// When a person last wrote in it since then.
@@ -88,6 +91,8 @@ impl Entry {
             announces: BTreeSet::new(),
             opened: false,
             opened_channel: None,
+            own_model: None,
+            last_model: None,
             entered_at: at,
             human_at: None,
             in_thread: false,
@@ -146,7 +151,7 @@ impl Entry {
                 "label" => value.patch(&mut row.label),
                 "displayName" => value.patch(&mut row.display_name),
                 "sendPolicy" => value.patch(&mut row.send_policy),
-                "model" => value.patch(&mut row.model),
+                "model" => value.patch(&mut self.own_model),
                 "contextTokens" => value.patch(&mut row.context_tokens),
                 "thinkingLevel" => value.patch(&mut row.thinking_level),
                 "verboseLevel" => value.patch(&mut row.verbose_level),
@@ -215,7 +220,7 @@ impl Entry {
         }
         let text = |place: &Option<Place>| place.as_ref().map(|place| texts.get(place));
         set(&mut self.row.last_channel, text(&turns.channel));
-        set(&mut self.row.model, text(&turns.model));
+        set(&mut self.last_model, text(&turns.model));
         self.touched(turns.last_at);
         for of_part in turns.parts() {
             let index = self.part_of(texts.get(&of_part.session_id));
@@ -301,6 +306,10 @@ impl Entry {
         let status = self.status();
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         let row = &mut self.row;
+        let model = self.own_model.as_ref().or(self.last_model.as_ref());
+        if row.model.as_ref() != model {
+            row.model = model.cloned();
+        }
         row.status = status;
         row.open_runs = count(self.runs.len());
         row.pending_announces = count(self.announces.len());

@@ -85,6 +85,12 @@ impl Sessions {
             .flat_map(|entry| entry.runs.iter().map(|(id, run)| (id.as_str(), run.since)))
     }
 
+    /// The model that a session was set to, whichever answered last.
+    #[must_use]
+    pub fn own_model(&self, key: &StreamName) -> Option<&str> {
+        self.entries.get(key)?.own_model.as_deref()
+    }
+
     /// Whether a session said at its opening that its agent is confined.
     #[must_use]
     pub fn is_sandboxed(&self, key: &StreamName) -> bool {
