@@ -97,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// Pushes a turn into the session of a chat: see [`push`](crate::session::push::push).
+    /// Pushes a turn into the session of a chat: see [`push`].
     ///
     /// # Errors
     /// As there.
@@ -112,7 +112,7 @@ impl Engine {
         push(&*self.store, turn, &terms, self.clock.now())
     }
 
-    /// Changes a session: see [`change`](crate::session::change::change).
+    /// Changes a session: see [`change`].
     ///
     /// # Errors
     /// As there.
@@ -120,7 +120,7 @@ impl Engine {
         change(&*self.store, &*self.sessions()?, found, what, self.clock.now())
     }
 
-    /// Records what time and the limits have archived: see [`keep`](crate::session::upkeep::keep).
+    /// Records what time and the limits have archived: see [`keep`].
     ///
     /// # Errors
     /// As there.
