@@ -41,6 +41,30 @@ fn every_command_runs() {
     assert!(exported.contains("When does the ferry leave?"), "{exported}");
 }
 
+/// Goal: the settings that the README shows are settings. Method: they stand in a file; every one of them comes back from
+/// there, and nothing is told about them.
+#[test]
+fn its_settings_are_settings() {
+    let home = tempfile::tempdir().unwrap();
+    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+    let shown =
+        readme.split("```json5\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let file = home.path().join("annals.json5");
+    fs::write(&file, shown).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_annals"))
+        .args(["config", "show", "--config"])
+        .arg(&file)
+        .env_clear()
+        .env("HOME", home.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && told.is_empty(), "{told}");
+    let settings = String::from_utf8_lossy(&output.stdout).into_owned();
+    let from_file = settings.lines().filter(|line| line.trim_end().ends_with("file")).count();
+    assert_eq!(from_file, 6, "{settings}");
+}
+
 /// What the command says; `None` where there is no Python for it.
 fn run(command: &str, home: &Path, bin: &Path) -> Option<String> {
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());

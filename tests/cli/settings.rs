@@ -135,3 +135,30 @@ fn the_size_of_a_context() {
     home.ok(&["session", "patch", "cli", "a", "contextTokens=7"]);
     assert_eq!(row()["contextTokens"], 7);
 }
+
+/// Goal: a session says whether anything may go out of it, and what says so. Method: a rule for groups of one channel; a
+/// chat that it fits, one that it does not, and one with a word of its own.
+#[test]
+fn what_may_go_out() {
+    let home = Home::new();
+    let push = |channel: &str, sort: &str| {
+        home.ok(&["session", "push", channel, "1", "user", "hi", "--chat-type", sort])
+    };
+    push("discord", "group");
+    push("telegram", "group");
+    config(
+        &home,
+        "{ session: { sendPolicy: { rules: [{ match: { channel: 'discord', chatType: 'group' }, action: 'deny' }] } } }",
+    );
+    let sending = |channel: &str| {
+        let status = home.json(&["session", "status", channel, "1", "--json"]);
+        format!("{} {}", status["sending"]["action"], status["sending"]["by"])
+    };
+    assert_eq!(sending("discord"), r#""deny" "rule 0""#);
+    assert_eq!(sending("telegram"), r#""allow" "default""#);
+    home.ok(&["session", "patch", "discord", "1", "sendPolicy=allow"]);
+    assert_eq!(sending("discord"), r#""allow" "session""#);
+    assert!(
+        home.ok(&["session", "status", "discord", "1"]).contains("sending   allow (by session)")
+    );
+}

@@ -121,10 +121,10 @@ pub struct Pushed {
 /// Pushes a turn. When it returns, the turn is on stable storage. `now` is for the ids of what is new.
 ///
 /// # Errors
-/// `ReservedChannel`; `InvalidInput` for a name that is no channel's, an empty chat, text or idempotency key, a key that is too
-/// long, a role that cannot be pushed; `TooLarge` for more text than a content has room for; `IdReused` when the
-/// idempotency key was used for another turn; `NotFound` for a command to a session that is not open; what the store
-/// says.
+/// `ReservedChannel`; `InvalidInput` for a name that is no channel's, an empty chat, text or idempotency key, a key that is
+/// too long, a role that cannot be pushed; `TooLarge` for more text than a content has room for; `IdReused` when the
+/// idempotency key was used for another turn or command; `NotFound` for a command to a session that is not open; `Busy`
+/// for a reset by command while a run is at work; what the store says.
 pub fn push(
     store: &dyn EventStore,
     push: &Push,

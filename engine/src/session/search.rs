@@ -82,8 +82,8 @@ const QUERY_MAX: usize = 1_024;
 /// Searches the durable turns of the sessions that `sees` lets through.
 ///
 /// # Errors
-/// `InvalidInput` for a query without words or with too many, `TooLarge` over 1,024 bytes; whatever reading meets. Damage is no error: the answer
-/// says so.
+/// `InvalidInput` for a query without words or with too many, `TooLarge` over 1,024 bytes; whatever reading meets. Damage
+/// is no error: the answer says so.
 pub fn search(
     store: &dyn EventStore,
     query: &SearchQuery,

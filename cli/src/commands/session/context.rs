@@ -19,7 +19,7 @@ use crate::store::{self, Looked};
 The last turns of the current part, as many as session.maxTurns says; each tool call with its results. \
 What is over the limit of characters is left out from the beginning, whole messages at a time; a \
 question that nobody has answered and the last message stay, and are shortened where they alone are \
-too long. When the session's time is over (`annals config show` says the rule) the context is empty. Nothing is \
+too long. When the session's time is over (`annals session status` says the rule) the context is empty. Nothing is \
 changed by this.
 
 Examples:

@@ -20,7 +20,7 @@ The turn is on stable storage when this returns, and no agent is started by it. 
 as one from outside; an assistant's and a system's do not. What the options say of the chat is kept \
 when the session opens, and recorded as a change when it is open and says something else. A user's \
 text that is nothing but /send on, /send off, /send inherit, /new or /reset is a command: it is obeyed \
-and not stored. When the session's time was over (`annals config show` says the rule), a user's turn \
+and not stored. When the session's time was over (`annals session status` says the rule), a user's turn \
 begins another part. From \
 standard input a byte order mark and the last line feed are no part of the text; an empty text is \
 refused. A text has at most 64 MiB as JSON.

@@ -3,6 +3,7 @@
 use annals_engine::clock::Timestamp;
 use annals_engine::session::event::ResetRule;
 use annals_engine::session::index::{Archived, ListQuery, Row, Shape, Status};
+use annals_engine::session::policy::{Outbound, SendAction};
 use serde::Serialize;
 
 use super::chat::Chat;
@@ -57,6 +58,13 @@ struct Deferred {
     run_id: String,
 }
 
+/// Whether anything may go out of a session, and what says so.
+#[derive(Serialize)]
+struct Sending {
+    action: SendAction,
+    by: String,
+}
+
 /// The state of one, as an object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -68,6 +76,7 @@ struct OneAnswer {
     max_turns: u64,
     /// Turns of the part that a context leaves out.
     trimmed: u64,
+    sending: Sending,
 }
 
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
@@ -151,8 +160,9 @@ fn one(chat: &Chat, context: &mut Context) -> Result<Exit, Failure> {
     let max_turns = settings::get()?.number("session.maxTurns").unwrap_or(40);
     let trimmed = row.turns.saturating_sub(max_turns);
     let reset = rule.to_event();
+    let sending = sending(&row)?;
     if out.format == Format::Json {
-        out.object(&OneAnswer { ok: true, row, reset, max_turns, trimmed })?;
+        out.object(&OneAnswer { ok: true, row, reset, max_turns, trimmed, sending })?;
         return Ok(Exit::Ok);
     }
     let time = |at: Timestamp| out.time_style().show(at);
@@ -163,7 +173,7 @@ fn one(chat: &Chat, context: &mut Context) -> Result<Exit, Failure> {
         format!("turns     {}, {trimmed} of them left out of the context", grouped(row.turns)),
         format!("updated   {}", time(row.updated_at)),
         format!("reset     {}", sentence(&reset)),
-        format!("sending   {}", row.send_policy.as_deref().unwrap_or("as the policy says")),
+        format!("sending   {} (by {})", sending.action, sending.by),
     ];
     if let Some(at) = row.expired_at {
         lines.push(format!("expired   {}", time(at)));
@@ -173,6 +183,15 @@ fn one(chat: &Chat, context: &mut Context) -> Result<Exit, Failure> {
     }
     lines.iter().try_for_each(|line| out.line(line))?;
     Ok(Exit::Ok)
+}
+
+/// What the send policy in force says of a session.
+fn sending(row: &Row) -> Result<Sending, Failure> {
+    let own = row.send_policy.as_deref().and_then(SendAction::from_word);
+    let (key, channel) = (row.key.as_str(), row.channel.as_str());
+    let policy = settings::get()?.send_policy();
+    let verdict = policy.decide(Outbound { key, channel, chat_type: row.chat_type, own });
+    Ok(Sending { action: verdict.action, by: verdict.by.to_string() })
 }
 
 /// A rule in words.
