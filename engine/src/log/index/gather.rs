@@ -32,7 +32,11 @@ impl<'a> Gathered<'a> {
         };
         for stream in index.streams() {
             let (name, version, row) = stream?;
-            self.heads.insert(name, Head { version, seq: seq(row).min(stretch.last) });
+            let new = Head { version, seq: seq(row).min(stretch.last) };
+            let head = self.heads.entry(name).or_insert(new);
+            // Of a damaged line the version may read too low: no version of a stream is below one before it.
+            head.version = head.version.max(new.version);
+            head.seq = head.seq.max(new.seq);
         }
         let recovered = !index.rows_of(Key::Type(control::RECOVERED)).is_empty();
         self.segments.push(Summary { stretch, ids: index.id_count(), recovered });

@@ -74,27 +74,35 @@ impl Known {
         self.lack(u64::MAX);
     }
 
-    /// The version of a stream.
+    /// The version of a stream. The last stretch that names it knows it, unless lines of that one are damaged: what
+    /// these still show may be too low, and what stands before counts as well.
     pub(in crate::log) fn version(&self, stream: &str) -> Result<Version> {
-        if let Some(version) = self.recent.builder.version(stream) {
-            return Ok(version);
+        let mut highest = self.recent.builder.version(stream);
+        if highest.is_some() && !self.recent.broken {
+            return Ok(highest.unwrap_or_default());
         }
         let covered = self.covered();
         let mut parts = self.parts.borrow_mut();
         for part in parts.iter_mut().skip(covered).rev() {
-            if let Some(version) = self.ask(part, |index| index.version(stream))? {
-                return Ok(version);
+            let broken = part.stretch().broken;
+            let version = self.ask(part, |index| index.version(stream))?;
+            highest = highest.max(version);
+            if version.is_some() && !broken {
+                return Ok(highest.unwrap_or_default());
             }
         }
         if let Some(head) = self.head(stream) {
-            return Ok(head.map_or(Version::ZERO, |head| head.version));
+            return Ok(highest.max(head.map(|head| head.version)).unwrap_or_default());
         }
         for part in parts.iter_mut().take(covered).rev() {
-            if let Some(version) = self.ask(part, |index| index.version(stream))? {
-                return Ok(version);
+            let broken = part.stretch().broken;
+            let version = self.ask(part, |index| index.version(stream))?;
+            highest = highest.max(version);
+            if version.is_some() && !broken {
+                break;
             }
         }
-        Ok(Version::ZERO)
+        Ok(highest.unwrap_or_default())
     }
 
     /// How many of the first parts the table covers.
