@@ -150,11 +150,15 @@ impl State {
     fn part_from(&mut self, bell: &Bell) -> Option<Bell> {
         let old = self.waiting.front().map(|entry| &entry.bell).filter(|other| other.is(bell))?;
         let old = old.clone();
-        self.bell = Bell::default();
+        let rest = Bell::default();
+        if self.bell.is(&old) {
+            // They are the last group: who comes joins it. Behind another group its bell stays that of the last.
+            self.bell = rest.clone();
+        }
         // The first of them leads next.
         let mut next = Bell::default();
         for entry in self.waiting.iter_mut().filter(|entry| entry.bell.is(&old)) {
-            entry.bell = std::mem::replace(&mut next, self.bell.clone());
+            entry.bell = std::mem::replace(&mut next, rest.clone());
             *locked(&entry.ticket.0) = Turn::Waits(entry.bell.clone());
         }
         Some(old)
@@ -246,5 +250,35 @@ mod tests {
         });
         assert_eq!(led, CALLERS.div_ceil(3));
         assert!(!locked(&queue.state).led);
+    }
+
+    fn waiting(bells: &[&Bell]) -> VecDeque<Entry> {
+        let entry = |bell: &&Bell| Entry {
+            ticket: Arc::new(Ticket(Mutex::new(Turn::Waits((*bell).clone())))),
+            bell: (*bell).clone(),
+            brought: None,
+        };
+        bells.iter().map(entry).collect()
+    }
+
+    /// Goal: a bell belongs to one group of neighbours, so that whoever hears it has been told something. Method: a group
+    /// is cut that stands at the end of the queue, and one that others stand behind: who comes then joins the last.
+    #[test]
+    fn a_bell_belongs_to_one_group() {
+        let [cut, decider, last] = [(); 3].map(|()| Bell::default());
+        let mut behind = State {
+            waiting: waiting(&[&cut, &cut, &decider, &last]),
+            led: true,
+            bell: last.clone(),
+        };
+        assert!(behind.part_from(&cut).is_some_and(|old| old.is(&cut)));
+        assert!(behind.bell.is(&last));
+        let told: Vec<bool> =
+            behind.waiting.iter().map(|entry| entry.bell.is(&behind.bell)).collect();
+        assert_eq!(told, [false, false, false, true]);
+        let mut end = State { waiting: waiting(&[&cut, &cut]), led: true, bell: cut.clone() };
+        assert!(end.part_from(&cut).is_some());
+        let told: Vec<bool> = end.waiting.iter().map(|entry| entry.bell.is(&end.bell)).collect();
+        assert_eq!(told, [false, true]);
     }
 }
