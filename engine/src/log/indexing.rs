@@ -1,5 +1,5 @@
-//! Writing indexes: by appending processes alone, after an append was answered, with no lock of the store held. A
-//! process that dies in the middle leaves a temporary file and the same answers.
+//! Writing indexes: by appending processes alone, after an append is done and those taken along are answered, with no lock
+//! of the store held; who led waits for it. A process that dies in the middle leaves a temporary file and the same answers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
