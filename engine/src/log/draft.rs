@@ -312,13 +312,25 @@ impl<'t> Draft<'t> {
         Ok(Planned { appended: Appended { positions, repeated: false }, end: self.end })
     }
 
+    /// The position that the next event gets which somebody appends now.
+    pub(super) fn next_seq(&self, now: Timestamp) -> Seq {
+        let next = self.end.seq.next();
+        if self.steps_back(now) { next.next() } else { next }
+    }
+
+    /// Whether a line about the clock comes before the next event.
+    fn steps_back(&self, now: Timestamp) -> bool {
+        let last = self.end.time;
+        self.end.seq != Seq::ZERO && now < last && now.plus(CLOCK_STEP) < last
+    }
+
     /// The time for the next line: never before the last one, unless the clock went back so far that a line says so.
     fn time(&mut self, now: Timestamp) -> Result<Timestamp> {
         let last = self.end.time;
         if now >= last || self.end.seq == Seq::ZERO {
             return Ok(now);
         }
-        if now.plus(CLOCK_STEP) >= last {
+        if !self.steps_back(now) {
             return Ok(last);
         }
         self.control(control::CLOCK, &control::ClockStep { before: last.to_string() }, now)?;

@@ -271,6 +271,7 @@ impl Writer {
                 {
                     return Ok(known);
                 }
+                decider.begins(draft.next_seq(now));
                 let (batch, _) = self.carry(decider.decide(now)?)?;
                 let planned = draft.plan(&*self.storage, &batch, now)?;
                 *decided = Some(batch);

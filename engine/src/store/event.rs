@@ -133,6 +133,12 @@ pub trait Decider {
     /// Forgets everything: the fold has seen lines that were cut from the log, and is fed again from the start.
     fn restart(&mut self);
 
+    /// Learns the position that the first event of the batch gets which is decided next: the others follow it, one by
+    /// one, so that events of one batch can name each other's.
+    fn begins(&mut self, first: Seq) {
+        let _ = first;
+    }
+
     /// What to append at `now`. An empty list appends nothing and is no error.
     ///
     /// # Errors

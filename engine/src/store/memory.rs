@@ -46,7 +46,12 @@ impl MemoryStore {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn append_under(&self, history: &mut History, append: Append) -> Result<Appended> {
+    fn append_under(
+        &self,
+        history: &mut History,
+        append: Append,
+        now: Timestamp,
+    ) -> Result<Appended> {
         admit::check_form(&append)?;
         let mut events = Vec::with_capacity(append.events.len());
         let mut contents = Vec::new();
@@ -59,7 +64,6 @@ impl MemoryStore {
             return Ok(Appended { positions, repeated: true });
         }
         history.check_expectations(&append.expectations)?;
-        let now = self.clock.now();
         events.iter().try_for_each(|carried| admit::check_age(&carried.event, now))?;
         let batch = history.draft(&events, now)?;
         history.contents.extend(contents);
@@ -86,7 +90,8 @@ impl EventStore for MemoryStore {
     }
 
     fn append(&self, append: Append) -> Result<Appended> {
-        self.append_under(&mut self.history(), append)
+        let mut history = self.history();
+        self.append_under(&mut history, append, self.clock.now())
     }
 
     fn append_deciding(
@@ -105,8 +110,11 @@ impl EventStore for MemoryStore {
         for record in history.records.iter().skip(start) {
             decider.apply(&Item::Record(Box::new(record.clone())), &record.cursor(self.id));
         }
-        let append = decider.decide(history.time_at(self.clock.now()).time)?;
-        self.append_under(&mut history, append)
+        let now = self.clock.now();
+        let next = history.time_at(now);
+        decider.begins(history.next_seq(&next));
+        let append = decider.decide(next.time)?;
+        self.append_under(&mut history, append, now)
     }
 
     fn read(&self, read: Read) -> Result<Items<'_>> {
@@ -256,6 +264,12 @@ impl History {
             Some(last) => NextTime { time: now.max(last), stepped_from: None },
             None => NextTime { time: now, stepped_from: None },
         }
+    }
+
+    /// The position that the next event gets which somebody appends.
+    fn next_seq(&self, next: &NextTime) -> Seq {
+        let last = self.records.last().map_or(Seq::ZERO, |last| last.seq);
+        if next.stepped_from.is_some() { last.next().next() } else { last.next() }
     }
 
     /// The lines of a batch, and before them the line that says the clock stepped back; nothing is changed yet.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
-use annals_engine::clock::{ManualClock, Timestamp};
-use annals_engine::id::EventId;
+use annals_engine::clock::{Clock, ManualClock, Timestamp};
+use annals_engine::id::{EventId, Seq};
 use annals_engine::store::{
     Append, Cursor, Decider, Durability, EventStore, Expected, Item, MemoryStore, NewEvent,
 };
@@ -19,12 +20,13 @@ pub(super) struct Counter<F> {
     count: u64,
     applied: u64,
     restarts: u64,
+    first: Seq,
     rule: F,
 }
 
 impl<F: FnMut(u64, Timestamp) -> Result<Append>> Counter<F> {
     pub(super) fn new(on: &'static str, rule: F) -> Self {
-        Self { on, seen: None, count: 0, applied: 0, restarts: 0, rule }
+        Self { on, seen: None, count: 0, applied: 0, restarts: 0, first: Seq::ZERO, rule }
     }
 }
 
@@ -44,6 +46,10 @@ impl<F: FnMut(u64, Timestamp) -> Result<Append>> Decider for Counter<F> {
     fn restart(&mut self) {
         (self.seen, self.count, self.applied) = (None, 0, 0);
         self.restarts += 1;
+    }
+
+    fn begins(&mut self, first: Seq) {
+        self.first = first;
     }
 
     fn decide(&mut self, now: Timestamp) -> Result<Append> {
@@ -156,4 +162,15 @@ pub fn decided_repeats(subject: &Subject) {
     assert_eq!((first.repeated, again.repeated), (false, true));
     assert_eq!(first.positions, again.positions);
     assert_eq!(subject.events().len(), 1);
+}
+
+/// A decision is told the position that its first event gets: at the start, further on, and behind a line that says
+/// that the clock went back.
+pub fn told_its_position(subject: &Subject) {
+    let mut counter = Counter::new("counter", next_count);
+    for back in [0, 0, 3_600, 0, 1] {
+        subject.clock.set(subject.clock.now().minus(Duration::from_secs(back)));
+        let appended = subject.store.append_deciding(&mut counter, Durability::Synced).unwrap();
+        assert_eq!(appended.positions[0].seq, counter.first, "{back} s back");
+    }
 }

@@ -193,7 +193,7 @@ macro_rules! conformance {
                 appends_from_many_threads;
             identity: repeats, repeats_of_parts, reused_ids, partly_known_batches,
                 an_id_twice_in_a_batch, age_of_ids;
-            deciding: sees_everything_first, counts_without_loss, refusals, deciding_nothing,
+            deciding: told_its_position, sees_everything_first, counts_without_loss, refusals, deciding_nothing,
                 folds_of_lost_lines_begin_again, folds_of_another_store, decided_conflicts, decided_repeats;
             read: from_every_cursor, cursors_as_text, cursors_of_another_history, filters,
                 one_stream, one_stream_of_some_types, heads_and_ends, written_and_durable, batches_come_whole,
