@@ -181,6 +181,7 @@ impl Run {
                 agent_id: Some(target.agent_id.clone()),
                 timeout_seconds: self.timeout_seconds,
                 idempotency_key: None,
+                reply_rounds_max: None,
                 origin: self.origin.clone(),
             })
         };
@@ -210,6 +211,7 @@ impl Run {
             timeout_seconds: self.timeout_seconds.unwrap_or(0),
             deliver: false,
             idempotency_key: None,
+            follows_run_id: None,
             model: self.model.clone(),
             thinking: self.thinking.clone(),
             turn_seq,

@@ -28,6 +28,8 @@ words! {
         Requested = "requested",
         /// It is being sent.
         Attempted = "attempted",
+        /// It did not arrive, and is tried again.
+        Deferred = "deferred",
         /// It arrived.
         Delivered = "delivered",
         /// It is not sent, on purpose.
@@ -45,7 +47,7 @@ impl Passage {
     /// Whether it has not come to an end.
     #[must_use]
     pub const fn is_open(self) -> bool {
-        matches!(self, Self::Requested | Self::Attempted)
+        matches!(self, Self::Requested | Self::Attempted | Self::Deferred)
     }
 }
 
@@ -195,7 +197,11 @@ impl Outgoing {
             return;
         }
         self.turn_seq = turn_seq.or(self.turn_seq);
-        self.state = self.state.max(state);
+        self.state = match (self.state, state) {
+            // What was requested once and tried is not as if it had not been tried.
+            (now, Passage::Requested) => now,
+            (_, next) => next,
+        };
         match state {
             Passage::Requested => {
                 self.requested.get_or_insert(moment);
@@ -203,6 +209,7 @@ impl Outgoing {
             Passage::Attempted => {
                 self.attempts.push(Attempt { moment, attempt_id, sink: sink.clone() });
             }
+            Passage::Deferred => self.reason = reason,
             _ => {
                 self.ended = Some(moment);
                 self.reason = reason;
@@ -222,12 +229,14 @@ impl Projection for Outbox {
         match event {
             Event::AnnounceRequested(e) => self.announce(stream, e, Passage::Requested, moment),
             Event::AnnounceAttempted(e) => self.announce(stream, e, Passage::Attempted, moment),
+            Event::AnnounceDeferred(e) => self.announce(stream, e, Passage::Deferred, moment),
             Event::AnnounceDelivered(e) => self.announce(stream, e, Passage::Delivered, moment),
             Event::AnnounceSuppressed(e) => self.announce(stream, e, Passage::Suppressed, moment),
             Event::AnnounceFailed(e) => self.announce(stream, e, Passage::Failed, moment),
             Event::AnnounceUnknown(e) => self.announce(stream, e, Passage::Unknown, moment),
             Event::DeliveryRequested(e) => self.delivery(stream, e, Passage::Requested, moment),
             Event::DeliveryAttempted(e) => self.delivery(stream, e, Passage::Attempted, moment),
+            Event::DeliveryDeferred(e) => self.delivery(stream, e, Passage::Deferred, moment),
             Event::DeliveryDelivered(e) => self.delivery(stream, e, Passage::Delivered, moment),
             Event::DeliverySuppressed(e) => self.delivery(stream, e, Passage::Suppressed, moment),
             Event::DeliveryFailed(e) => self.delivery(stream, e, Passage::Failed, moment),

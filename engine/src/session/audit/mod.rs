@@ -251,12 +251,14 @@ fn step(record: &Record, event: Event) -> Option<Message> {
     match event {
         Event::AnnounceRequested(e)
         | Event::AnnounceAttempted(e)
+        | Event::AnnounceDeferred(e)
         | Event::AnnounceDelivered(e)
         | Event::AnnounceSuppressed(e)
         | Event::AnnounceFailed(e)
         | Event::AnnounceUnknown(e) => Some(announce(record, e).decided(decision)),
         Event::DeliveryRequested(e)
         | Event::DeliveryAttempted(e)
+        | Event::DeliveryDeferred(e)
         | Event::DeliveryDelivered(e)
         | Event::DeliverySuppressed(e)
         | Event::DeliveryFailed(e)

@@ -32,6 +32,8 @@ payload! {
         timeout_seconds: Option<u64>,
         /// The caller's idempotency key.
         idempotency_key: Option<String>,
+        /// The most rounds that both sides may answer each other after the first reply.
+        reply_rounds_max: Option<u32>,
         /// Where the requester's answers go.
         origin: Option<Origin>,
     }

@@ -151,6 +151,8 @@ events! {
     AnnounceRequested(Announce) = "announce.requested",
     /// It is being told.
     AnnounceAttempted(Announce) = "announce.attempted",
+    /// This try did not arrive; another follows.
+    AnnounceDeferred(Announce) = "announce.deferred",
     /// It was told.
     AnnounceDelivered(Announce) = "announce.delivered",
     /// It is not told, on purpose.
@@ -163,6 +165,8 @@ events! {
     DeliveryRequested(Delivery) = "delivery.requested",
     /// It is being sent.
     DeliveryAttempted(Delivery) = "delivery.attempted",
+    /// This try did not arrive; another follows.
+    DeliveryDeferred(Delivery) = "delivery.deferred",
     /// It was sent.
     DeliveryDelivered(Delivery) = "delivery.delivered",
     /// It is not sent, on purpose.

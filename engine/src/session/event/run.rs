@@ -56,6 +56,9 @@ payload! {
         deliver: bool,
         /// The caller's idempotency key.
         idempotency_key: Option<String>,
+        /// The run that it follows up: the first send's, of a reply round and of the announce step after it; the child's,
+        /// of its announce step.
+        follows_run_id: Option<String>,
         /// The model asked for.
         model: Option<String>,
         /// The thinking level asked for.
@@ -88,6 +91,8 @@ payload! {
         host: String,
         /// Until when the claim stands without a sign of life.
         lease_until: Timestamp,
+        /// SHA-256 of the token that the run calls tools with, in lower-case hexadecimal.
+        token_sha256: Option<String>,
     }
 }
 
