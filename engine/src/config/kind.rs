@@ -20,6 +20,8 @@ pub(super) enum Kind {
     Text,
     /// Text that is never shown.
     Secret,
+    /// Text that is never shown and may be empty: a variable of an agent's environment.
+    Variable,
     /// A list of texts.
     Texts,
     /// A path.
@@ -44,6 +46,7 @@ impl Kind {
             Self::Whole(low, high) => format!("a whole number from {low} to {high}"),
             Self::Word(words) => format!("one of {}", words.join(", ")),
             Self::Text | Self::Secret => "a text that is not empty".to_owned(),
+            Self::Variable => "a text".to_owned(),
             Self::Texts => "a list of texts".to_owned(),
             Self::Path => "a path".to_owned(),
             Self::Zone => "a time zone such as Europe/Berlin or UTC".to_owned(),
@@ -68,6 +71,7 @@ impl Kind {
             Self::Text | Self::Secret | Self::Path => {
                 value.as_str().filter(|text| !text.is_empty()).map(Value::from)
             }
+            Self::Variable => value.is_string().then(|| value.clone()),
             Self::Texts => value
                 .as_array()
                 .filter(|all| all.iter().all(Value::is_string))
@@ -88,8 +92,8 @@ impl Kind {
             Self::Ignored => Some(value.clone()),
         };
         taken.ok_or_else(|| {
-            let shown =
-                if self == Self::Secret { "its value".to_owned() } else { value.to_string() };
+            let hidden = matches!(self, Self::Secret | Self::Variable);
+            let shown = if hidden { "its value".to_owned() } else { value.to_string() };
             Error::invalid(format!("{shown} is not {}", self.legal()))
         })
     }

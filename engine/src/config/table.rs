@@ -2,6 +2,8 @@
 //!
 //! In a path `[]` stands for a place in a list, `*` for any name, and `**` at the end for everything below.
 
+mod agents;
+
 use super::kind::Kind;
 
 /// A setting.
@@ -28,7 +30,7 @@ impl Setting {
     /// Whether it is never shown.
     #[must_use]
     pub fn is_secret(&self) -> bool {
-        self.kind == Kind::Secret
+        matches!(self.kind, Kind::Secret | Kind::Variable)
     }
 }
 
@@ -49,7 +51,24 @@ const SECONDS: Kind = Kind::Whole(0, 365 * 24 * 60 * 60);
 const COUNT: Kind = Kind::Whole(0, 1_000_000);
 
 /// All settings.
-pub const SETTINGS: &[Setting] = &[
+pub const SETTINGS: &[Setting] =
+    &joined::<{ GENERAL.len() + agents::SETTINGS.len() }>(GENERAL, agents::SETTINGS);
+
+/// Two parts of the table as one. Their lengths together are `N`, or this does not compile.
+const fn joined<const N: usize>(first: &[Setting], second: &[Setting]) -> [Setting; N] {
+    assert!(first.len() + second.len() == N);
+    let mut all = [first[0]; N];
+    let mut index = 0;
+    while index < N {
+        let inside = index < first.len();
+        all[index] = if inside { first[index] } else { second[index - first.len()] };
+        index += 1;
+    }
+    all
+}
+
+/// What is not about agents.
+const GENERAL: &[Setting] = &[
     setting(
         "store",
         Kind::Path,
@@ -294,79 +313,6 @@ pub const SETTINGS: &[Setting] = &[
         "",
         &[],
         "session tools that spawned children do not have",
-    ),
-    setting(
-        "agents.defaults.subagents.archiveAfterMinutes",
-        MINUTES,
-        "60",
-        &[],
-        "children leave the lists so long after their end; 0 for never",
-    ),
-    setting(
-        "agents.defaults.subagents.runTimeoutSeconds",
-        SECONDS,
-        "",
-        &[],
-        "time limit of a child's run; 0 for none",
-    ),
-    setting(
-        "agents.defaults.subagents.maxSpawnDepth",
-        Kind::Whole(0, 100),
-        "1",
-        &[],
-        "how deep children may spawn",
-    ),
-    setting(
-        "agents.defaults.subagents.maxChildrenPerAgent",
-        COUNT,
-        "5",
-        &[],
-        "the most children of one session at a time",
-    ),
-    setting(
-        "agents.defaults.subagents.announce",
-        Kind::Word(&["step", "result"]),
-        "",
-        &[],
-        "whether a child words its announce itself",
-    ),
-    setting(
-        "agents.defaults.sandbox.sessionToolsVisibility",
-        Kind::Word(&["spawned", "all"]),
-        "\"spawned\"",
-        &[],
-        "whether a sandboxed session sees only what it spawned",
-    ),
-    setting("agents.list[].id", Kind::AgentId, "", &[], "the agent's name"),
-    setting("agents.list[].name", Kind::Text, "", &[], "the name that people see"),
-    setting(
-        "agents.list[].default",
-        Kind::Switch,
-        "",
-        &[],
-        "whether sessions that name no agent are its",
-    ),
-    setting("agents.list[].model", Kind::Text, "", &[], "its model"),
-    setting(
-        "agents.list[].contextTokens",
-        Kind::Whole(1, 1_000_000_000),
-        "",
-        &[],
-        "the size of its model's context",
-    ),
-    setting(
-        "agents.list[].sandbox.mode",
-        Kind::Word(&["off", "non-main", "all"]),
-        "",
-        &[],
-        "whether the command confines the agent",
-    ),
-    setting(
-        "agents.list[].subagents.allowAgents",
-        Kind::Texts,
-        "",
-        &[],
-        "under which agents it may spawn; * for any",
     ),
     setting(
         "subagents.enabled",

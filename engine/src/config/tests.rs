@@ -246,3 +246,32 @@ fn the_table_is_sound() {
     }
     assert_eq!(Config::defaults().number("session.maxTurns"), Some(40));
 }
+
+/// Goal: what describes an agent is checked like every setting, and its environment is a map of any names that nobody is
+/// shown. Method: names with dots, an empty value, slips of the pen, values of other shapes.
+#[test]
+fn agents_that_run() {
+    let text = "{agents: {list: [{id: 'ops', models: ['a'], run: {
+        command: 'agent', args: ['-m', '{model}'], dialect: 'Native', timeouts: {killGrace: 3},
+        env: {'a.b': 'x', 'A': '', 'list[0]': 'y'}}}, {id: 'dev', run: {command: 'x', env: {B: 'z'}}}]}}";
+    let agents = config(text, &[]);
+    let below = |path: &str| agents.texts_below(path).collect::<Vec<_>>();
+    assert_eq!(below("agents.list[0].run.env"), [("A", ""), ("a.b", "x"), ("list[0]", "y")]);
+    assert_eq!(below("agents.list[1].run.env"), [("B", "z")]);
+    assert!(agents.get("agents.list[0].run.env.a.b").unwrap().secret);
+    assert_eq!(agents.text("agents.list[0].run.dialect"), Some("native"));
+    assert_eq!(agents.agents().map(|(_, id)| id).collect::<Vec<_>>(), ["ops", "dev"]);
+    let of = |run: &str| format!("{{agents: {{list: [{{id: 'a', run: {run}}}]}}}}");
+    check_error(&of("{dialect: 'klingon'}"), &[], &["run.dialect", "claude-stream-json"]);
+    check_error(&of("{limits: {lineBytes: 0}}"), &[], &["limits.lineBytes", "from 1"]);
+    check_error(&of("{env: {PORT: 8080}}"), &[], &["run.env.PORT", "its value is not a text"]);
+    let (_, warnings) = read(&of("{comand: 'x', timeouts: {noOutputs: 1}}"), &[]).unwrap();
+    let shown: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "agents.list[0].run.comand is not a setting; did you mean command?",
+            "agents.list[0].run.timeouts.noOutputs is not a setting; did you mean noOutput?",
+        ]
+    );
+}

@@ -140,12 +140,21 @@ impl Config {
         self.number(&format!("{place}.contextTokens"))
     }
 
-    /// The agents' places in the list, such as `agents.list[0]`, and their ids.
-    fn agents(&self) -> impl Iterator<Item = (String, &str)> {
+    /// The agents' places in the list, such as `agents.list[0]`, and their ids, in the order of the list.
+    pub fn agents(&self) -> impl Iterator<Item = (String, &str)> {
         (0..).map_while(|index| {
             let place = format!("agents.list[{index}]");
             let id = self.held.get(&format!("{place}.id"))?.value.as_str()?;
             Some((place, id))
+        })
+    }
+
+    /// The texts that stand behind a path, by name. Names are whole, whatever dots are in them.
+    pub fn texts_below(&self, path: &str) -> impl Iterator<Item = (&str, &str)> {
+        let prefix = format!("{path}.");
+        let below = self.held.range(prefix.clone()..);
+        below.map_while(move |(path, held)| {
+            Some((path.strip_prefix(&prefix)?, held.value.as_str()?))
         })
     }
 
