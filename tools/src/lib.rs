@@ -6,6 +6,7 @@ pub mod caller;
 pub mod history;
 pub mod list;
 pub mod registry;
+pub mod run;
 mod schema;
 pub mod search;
 pub mod view;
