@@ -235,6 +235,20 @@ const GENERAL: &[Setting] = &[
         "the idle minutes for a channel; 0 for never",
     ),
     setting("session.resetByChannel.*.timeZone", Kind::Zone, "", &[], "the zone for a channel"),
+    setting(
+        "session.silentTokens",
+        Kind::Texts,
+        "[]",
+        &[],
+        "more replies that mean: send nothing; each alone is the whole reply",
+    ),
+    setting(
+        "session.silence.background",
+        Kind::Word(&["exact", "edge"]),
+        "\"exact\"",
+        &[],
+        "whether a reply that nobody asked for is silent by a token at its edge too",
+    ),
     setting("session.sendPolicy", Kind::SendPolicy, "", &[], "what may go out of which sessions"),
     setting(
         "session.maintenance.mode",

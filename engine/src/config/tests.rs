@@ -221,6 +221,22 @@ fn resets() {
     assert_eq!(rule(&chats, SessionType::Direct, "x", false), "none 4 0 UTC");
 }
 
+/// Goal: words that ask for silence can be added, and background lanes loosened. Method: with and without.
+#[test]
+fn silence() {
+    use crate::session::silent::{Lane, Silence};
+    let text = "{session: {silentTokens: ['Ruhe'], silence: {background: 'edge'}}}";
+    let told = |text: &str, reply: &str, lane| {
+        let tokens = config(text, &[]).silent_tokens();
+        Silence::of(reply, &tokens, lane).token().map(str::to_owned)
+    };
+    assert_eq!(told(text, "ruhe", Lane::Foreground).as_deref(), Some("ruhe"));
+    assert_eq!(told("{}", "ruhe", Lane::Foreground), None);
+    let signed_off = "Nothing new. NO_REPLY";
+    assert_eq!(told(text, signed_off, Lane::Background).as_deref(), Some("NO_REPLY"));
+    assert_eq!(told("{}", signed_off, Lane::Background), None);
+}
+
 /// Goal: the agent of sessions without one. Method: none, several, one that is marked.
 #[test]
 fn the_default_agent() {

@@ -10,6 +10,7 @@ use crate::session::index::TimeRules;
 use crate::session::key::AgentId;
 use crate::session::policy::{POLICY_SETTINGS, PolicyFile, SendPolicy};
 use crate::session::reset::{Override, Rules, SessionType, Zone};
+use crate::session::silent::{Background, Tokens};
 use crate::session::upkeep::Limits;
 
 use super::{Config, Origin};
@@ -88,6 +89,14 @@ impl Config {
                 }),
             host_zone,
         }
+    }
+
+    /// The words that ask for silence.
+    #[must_use]
+    pub fn silent_tokens(&self) -> Tokens {
+        let word = self.text("session.silence.background");
+        let background = word.and_then(Background::from_word).unwrap_or(Background::Exact);
+        Tokens::new(self.texts("session.silentTokens"), background)
     }
 
     /// The limits of maintenance.

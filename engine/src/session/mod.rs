@@ -18,6 +18,7 @@ pub mod push;
 pub mod reset;
 pub mod runs;
 pub mod search;
+pub mod silent;
 pub mod transcript;
 pub mod tree;
 pub mod upkeep;

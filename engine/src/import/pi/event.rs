@@ -13,6 +13,7 @@ use crate::import::fields::{self, Fields};
 use crate::session::event::{
     Ingress, Json, Members, Provenance, Role, SessionPatched, Tokens, Turn,
 };
+use crate::session::silent::{self, Lane, Silence};
 
 /// What is known of a session apart from its entries.
 pub(crate) struct Context<'a> {
@@ -322,9 +323,8 @@ impl<'a> Drafting<'a, '_> {
     }
 }
 
-/// The silent token that a reply consists of: nothing else but white space, in any case.
+/// The silent token that a reply consists of. Only one that can hold a token is read.
 fn silent_token(content: &Json) -> Option<String> {
-    const TOKENS: [&str; 4] = ["[SILENT]", "SILENT", "NO_REPLY", "NO REPLY"];
     /// A reply of a token alone is no longer than this as it is spelled, thoughts and signatures before it included.
     const BYTES_MAX: usize = 64 << 10;
     /// How far from the end of the content the token stands at most, in bytes.
@@ -340,8 +340,7 @@ fn silent_token(content: &Json) -> Option<String> {
         return None;
     }
     let text = content.plain_text();
-    let text = text.trim();
-    TOKENS.iter().any(|token| token.eq_ignore_ascii_case(text)).then(|| text.to_owned())
+    Silence::of(&text, &silent::Tokens::default(), Lane::Foreground).token().map(str::to_owned)
 }
 
 pub(crate) fn absent(present: bool, name: &str, what: &str) -> Flaw {
