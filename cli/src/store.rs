@@ -86,7 +86,9 @@ pub(crate) fn open_read_only_if_there(global: &Global) -> Result<Option<Opened>,
 /// # Errors
 /// Whatever opening meets.
 pub(crate) fn open(global: &Global) -> Result<Opened, Failure> {
-    Ok(Opened::new(Engine::open(&folder(global)?, options())?))
+    let engine = Engine::open(&folder(global)?, options())?;
+    engine.govern(settings::get()?.policy_file());
+    Ok(Opened::new(engine))
 }
 
 /// An error of opening as a failure: one that says how to get a store when there is none.

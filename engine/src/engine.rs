@@ -97,18 +97,21 @@ impl Engine {
         }
     }
 
-    /// Pushes a turn into the session of a chat: see [`push`].
+    /// Puts a policy file in force, for this handle and its clones: what it says anew is told ahead of the next batch that
+    /// is decided ([`EventStore::append_deciding`]), in the same batch, and its owners may command. Without one nothing is
+    /// told and nobody but the operator may.
+    pub fn govern(&self, file: PolicyFile) {
+        self.store.govern(file);
+    }
+
+    /// Pushes a turn that came in through a door: see [`push`].
     ///
     /// # Errors
     /// As there.
-    pub fn push(
-        &self,
-        turn: &Push,
-        rules: &TimeRules,
-        policy: Option<&PolicyFile>,
-    ) -> Result<Pushed> {
+    pub fn push(&self, turn: &Push, rules: &TimeRules) -> Result<Pushed> {
         let sessions = || self.sessions();
-        let terms = Terms { rules, policy, sessions: &sessions };
+        let owners = self.store.policy().map(|file| file.owners()).unwrap_or_default();
+        let terms = Terms { rules, owners: &owners, sessions: &sessions };
         push(&*self.store, turn, &terms, self.clock.now())
     }
 
@@ -175,3 +178,6 @@ pub fn repair(
 fn disk(path: &Path) -> Arc<dyn Storage> {
     Arc::new(Disk::new(path))
 }
+
+#[cfg(test)]
+mod tests;

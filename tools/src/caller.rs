@@ -4,6 +4,8 @@ use annals_engine::id::StreamName;
 use annals_engine::session::index::Names;
 use annals_engine::session::key::{AgentId, SessionKey};
 
+pub use annals_engine::session::key::MainBucket;
+
 use crate::visibility::Visibility;
 
 /// How much one answer may hold.
@@ -44,16 +46,6 @@ pub struct Caller {
     pub seat: Seat,
     /// What `main` stands for.
     pub main: MainBucket,
-}
-
-/// What `main` stands for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MainBucket {
-    /// The main bucket of the caller's agent.
-    #[default]
-    OfAgent,
-    /// The bucket that all share, `global`.
-    Shared,
 }
 
 /// Where a caller sits.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use crate::error::Result;
@@ -10,6 +10,7 @@ use crate::format::Payload;
 use crate::id::{Seq, StoreId, StreamName, Version};
 use crate::projection::{Driver, Folded, Saved};
 use crate::session::index::Sessions;
+use crate::session::policy::{KnownPolicy, PolicyFile, append_under};
 use crate::store::{
     Append, Appended, Cursor, Decider, Durability, EventStore, Follow, Health, Items, Read, Record,
     Snapshot, Stretch, View,
@@ -24,11 +25,30 @@ pub(super) struct Keeping {
     sessions: Driver<Sessions>,
     /// No snapshot is made before this moment.
     rests_until: Mutex<Option<Instant>>,
+    /// The policy file in force, and what of it was told.
+    policy: RwLock<Option<Arc<PolicyFile>>>,
+    told: KnownPolicy,
 }
 
 impl Keeping {
     pub(super) fn new(store: Arc<dyn EventStore>) -> Self {
-        Self { store, sessions: Driver::new(), rests_until: Mutex::new(None) }
+        Self {
+            store,
+            sessions: Driver::new(),
+            rests_until: Mutex::new(None),
+            policy: RwLock::new(None),
+            told: KnownPolicy::default(),
+        }
+    }
+
+    /// Puts a policy file in force.
+    pub(super) fn govern(&self, file: PolicyFile) {
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
+    }
+
+    /// The policy file in force.
+    pub(super) fn policy(&self) -> Option<Arc<PolicyFile>> {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The sessions as of the last durable event.
@@ -79,7 +99,10 @@ impl EventStore for Keeping {
         decider: &mut (dyn Decider + Send),
         durability: Durability,
     ) -> Result<Appended> {
-        let appended = self.store.append_deciding(decider, durability)?;
+        let appended = match self.policy() {
+            Some(file) => append_under(&*self.store, (&self.told, &file), decider, durability)?,
+            None => self.store.append_deciding(decider, durability)?,
+        };
         self.keep_snapshots();
         Ok(appended)
     }

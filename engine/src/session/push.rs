@@ -1,39 +1,48 @@
-//! Pushing a turn into the session of a chat on a channel: the session opens with its first turn, in one batch, and a
-//! repeat under the same idempotency key is the same turn. A part whose time is over is closed ahead of the turn, in the
-//! same batch; so is a policy file that says something new made known.
+//! The door through which turns come in from outside, whatever brings them: the command line, a webhook, a watch rule. A
+//! turn goes into the session of a chat or of a key, which opens with its first turn, in one batch; a run that is to answer
+//! it is asked for in the same batch. A repeat under the same idempotency key is the same turn and the same run. A part
+//! whose time is over is closed ahead of the turn, in the same batch.
 
 mod command;
+mod door;
 mod pusher;
 mod talk;
+mod target;
+mod wanted;
 
 pub use command::{Command, SendSwitch};
+pub use door::{Door, Who};
+pub use target::{Chat, Target};
+pub use wanted::Wanted;
 
 use std::sync::Arc;
 
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
+use crate::id::EventId;
 use crate::projection::Folded;
-use crate::store::{BLOB_MAX, Durability, EventStore, Position};
+use crate::store::{BLOB_MAX, Durability, EventStore, NewEvent, Position};
 
-use super::event::{ChatType, Json, ResetReason, Role};
+use super::event::{ChatType, Json, ResetReason, Role, idempotency_id};
 use super::index::{Sessions, TimeRules};
 use super::key::{AgentId, SessionKey};
-use super::policy::PolicyFile;
 
 use pusher::Pusher;
 
 /// A turn to push.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Push {
-    /// The channel.
-    pub channel: String,
-    /// The chat on that channel.
-    pub chat: String,
+    /// Where it goes.
+    pub target: Target,
+    /// The chat that it came over, where that is not the target's own: answers go there from now on.
+    pub over: Option<Chat>,
+    /// The door that it came through.
+    pub door: Door,
     /// Whose turn: a user's comes from outside, an assistant's and a system's do not.
     pub role: Role,
     /// What was said.
     pub text: String,
-    /// The agent that the session belongs to when it opens.
+    /// The agent that the session belongs to when it opens and its key names none.
     pub agent: AgentId,
     /// What sort of chat.
     pub chat_type: Option<ChatType>,
@@ -45,8 +54,11 @@ pub struct Push {
     pub display_name: Option<String>,
     /// Repeats with the same key push once.
     pub idempotency_key: Option<String>,
-    /// Whether who pushes is an owner: then a user's turn that is a command is obeyed instead of stored.
-    pub owner: bool,
+    /// An event that stands ahead of the turn in the batch and causes it: what a watch rule has seen. A repeat has the
+    /// same one.
+    pub ahead: Option<NewEvent>,
+    /// The run that is to answer a user's turn.
+    pub run: Option<Wanted>,
 }
 
 /// What a push is decided under.
@@ -54,19 +66,27 @@ pub struct Push {
 pub struct Terms<'a> {
     /// When parts end by themselves.
     pub rules: &'a TimeRules,
-    /// What the configuration says about policy; `None` when there is no file.
-    pub policy: Option<&'a PolicyFile>,
+    /// Who may command, as `<channel>:<sender>`.
+    pub owners: &'a [String],
     /// All sessions, which are asked for when a part is over, in case a run is at work in it.
     pub sessions: &'a (dyn Fn() -> Result<Arc<Folded<Sessions>>> + Sync),
 }
 
 impl Push {
-    /// A turn with nothing but what must be said.
+    /// A turn in a chat with nothing but what must be said, from somebody whom nothing is known of.
     #[must_use]
     pub fn new(channel: &str, chat: &str, role: Role, text: &str, agent: AgentId) -> Self {
+        let chat = Chat { channel: channel.to_owned(), id: chat.to_owned() };
+        Self::to(Target::Chat(chat), Door::anonymous(channel), role, text, agent)
+    }
+
+    /// A turn with nothing but what must be said.
+    #[must_use]
+    pub fn to(target: Target, door: Door, role: Role, text: &str, agent: AgentId) -> Self {
         Self {
-            channel: channel.to_owned(),
-            chat: chat.to_owned(),
+            target,
+            over: None,
+            door,
             role,
             text: text.to_owned(),
             agent,
@@ -75,7 +95,8 @@ impl Push {
             thread: None,
             display_name: None,
             idempotency_key: None,
-            owner: false,
+            ahead: None,
+            run: None,
         }
     }
 
@@ -89,13 +110,41 @@ impl Push {
                 .field("role")
                 .hint("results of tools come with the runs that call them"));
         }
+        if self.run.is_some() && self.role != Role::User {
+            return Err(Error::invalid(format!("no run answers a turn of {}", self.role))
+                .field("role")
+                .hint("a run answers a user's turn"));
+        }
         if self.text.is_empty() {
             return Err(Error::invalid("the turn says nothing")
                 .field("text")
                 .hint("push what was said; an empty turn is none"));
         }
         check_size(&self.text)?;
-        SessionKey::of_chat(&self.channel, &self.chat)
+        if let Some(over) = &self.over {
+            SessionKey::of_chat(&over.channel, &over.id)?;
+        }
+        self.target.key()
+    }
+
+    /// The id that the run of this push has, if its idempotency key decides it.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an empty idempotency key.
+    pub fn keyed_run_id(&self) -> Result<Option<EventId>> {
+        let keyed = self.run.as_ref().zip(self.idempotency_key.as_deref());
+        keyed.map(|(wanted, given)| wanted.keyed_id(&self.door.name, given)).transpose()
+    }
+
+    /// The id that the turn has, if its idempotency key decides it. What asks for a run is one call at its door, whatever
+    /// it names; what does not is one of its session.
+    fn keyed_turn_id(&self, key: &SessionKey) -> Result<Option<EventId>> {
+        let Some(given) = &self.idempotency_key else { return Ok(None) };
+        let id = match &self.run {
+            Some(wanted) => idempotency_id(wanted.kind.as_str(), &self.door.name, given),
+            None => idempotency_id("session.push", key.as_str(), given),
+        };
+        id.map(Some)
     }
 }
 
@@ -108,23 +157,27 @@ pub struct Pushed {
     pub session_id: String,
     /// The turn's place.
     pub position: Position,
+    /// The run that was asked for with it.
+    pub run_id: Option<String>,
     /// Whether the session opened with it.
     pub opened: bool,
     /// Whether it had been pushed before, so that nothing was written now.
     pub repeated: bool,
     /// Why another part began with it, if one did.
     pub reset: Option<ResetReason>,
-    /// The command that was obeyed instead of storing a turn.
+    /// The command that was obeyed instead of storing a turn; then no run was asked for.
     pub command: Option<Command>,
 }
 
-/// Pushes a turn. When it returns, the turn is on stable storage. `now` is for the ids of what is new.
+/// Pushes a turn. When it returns, the turn and the request of its run are on stable storage. `now` is for the ids of what
+/// is new.
 ///
 /// # Errors
 /// `ReservedChannel`; `InvalidInput` for a name that is no channel's, an empty chat, text or idempotency key, a key that is
-/// too long, a role that cannot be pushed; `TooLarge` for more text than a content has room for; `IdReused` when the
-/// idempotency key was used for another turn or command; `NotFound` for a command to a session that is not open; `Busy`
-/// for a reset by command while a run is at work; what the store says.
+/// too long or reserved, a role that cannot be pushed; `TooLarge` for more text than a content has room for; `IdReused`
+/// when the idempotency key was used for another turn or command; `NotFound` for a session that is not there and that no
+/// turn opens, and for a command to one that is not open; `Busy` for a reset by command while a run is at work; what the
+/// store says.
 pub fn push(
     store: &dyn EventStore,
     push: &Push,
@@ -143,13 +196,16 @@ pub fn push(
         appended = store.append_deciding(&mut pusher, Durability::Synced);
     }
     let appended = appended.map_err(|e| pusher.explain(e))?;
-    let position = appended.positions.last().cloned().ok_or_else(|| {
+    let turn = appended.positions.into_iter().find(|position| position.id == pusher.turn_id);
+    let position = turn.ok_or_else(|| {
         Error::new(ErrorKind::Indeterminate, "the store gave no position for the turn")
     })?;
+    let run = pusher.run.filter(|_| pusher.command.is_none());
     Ok(Pushed {
         key: pusher.key.clone(),
         session_id: pusher.session_id().to_owned(),
         position,
+        run_id: run.map(|(id, _)| id.to_string()),
         opened: pusher.opens && !appended.repeated,
         repeated: appended.repeated,
         reset: pusher.reset.filter(|_| !appended.repeated),

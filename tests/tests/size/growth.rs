@@ -28,7 +28,7 @@ fn fifty_times_a_turn_more() {
         let engine = Engine::open(&store, Options::default()).unwrap();
         let said = format!("and another thing, number {round}");
         let turn = Push::new("telegram", "0", Role::User, &said, agent.clone());
-        let pushed = engine.push(&turn, &TimeRules::none(), None).unwrap();
+        let pushed = engine.push(&turn, &TimeRules::none()).unwrap();
         assert!(!pushed.opened && !pushed.repeated);
     }
     let lines = segments(&store) - lines_before;

@@ -239,7 +239,7 @@ fn a_push_reads_no_turns() {
         let engine = meter.open_to_append(&store, &options());
         let main = AgentId::parse("main").unwrap();
         let said = Push::new("telegram", chat, Role::User, "hello", main);
-        let pushed = engine.push(&said, &TimeRules::none(), None).unwrap();
+        let pushed = engine.push(&said, &TimeRules::none()).unwrap();
         assert_eq!(
             (pushed.opened, pushed.session_id.as_str()),
             (false, &*format!("part-of-{chat}"))

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use annals_engine::session::event::{ChatType, ResetReason, Role};
-use annals_engine::session::push::{Command, Push, Pushed, SendSwitch};
+use annals_engine::session::push::{Chat, Command, Door, Push, Pushed, SendSwitch, Target};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use serde::Serialize;
 
@@ -95,23 +95,21 @@ struct Answer {
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     context.out.only("session push", &[Format::Table, Format::Json])?;
     must_be_on()?;
+    let chat = Chat { channel: args.channel.clone(), id: args.chat.clone() };
+    let role = Role::from_word(&args.role).unwrap_or(Role::User);
+    let agent = store::operator()?.agent;
     let turn = Push {
-        channel: args.channel.clone(),
-        chat: args.chat.clone(),
-        role: Role::from_word(&args.role).unwrap_or(Role::User),
-        text: text(args)?,
-        agent: store::operator()?.agent,
         chat_type: args.chat_type.as_deref().and_then(ChatType::from_word),
         account: args.account.clone(),
         thread: args.thread.clone(),
         display_name: args.display_name.clone(),
         idempotency_key: args.idempotency_key.clone(),
-        owner: true,
+        ..Push::to(Target::Chat(chat), Door::cli(), role, &text(args)?, agent)
     };
     turn.check()?;
     let engine = store::open(&context.global)?;
     let config = settings::get()?;
-    let pushed = engine.push(&turn, &config.time_rules(), Some(&config.policy_file()))?;
+    let pushed = engine.push(&turn, &config.time_rules())?;
     if context.out.format == Format::Json {
         context.out.object(&answer(&pushed))?;
     } else {

@@ -15,8 +15,10 @@
 //! Case folds in the structural parts only; ids and names are opaque: the bytes decide, no Unicode form is preferred
 //! over another, and colons belong to them. A key is raw text. It is never a path and nothing is escaped here.
 
+mod bucket;
 mod name;
 
+pub use bucket::MainBucket;
 pub use name::{AgentId, Channel};
 
 use std::fmt;

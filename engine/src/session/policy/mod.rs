@@ -1,7 +1,9 @@
 //! Whether anything may go out of a session: its own override, then rules over channel, type of chat and key.
 
+mod ahead;
 mod state;
 
+pub use ahead::{KnownPolicy, append_under};
 pub use state::{POLICY_SETTINGS, POLICY_STREAM, PolicyFile, PolicyState};
 
 use serde::{Deserialize, Serialize};

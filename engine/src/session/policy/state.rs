@@ -56,6 +56,14 @@ impl Projection for PolicyState {
     fn gap(&mut self, _: &Damage) {}
 }
 
+impl PolicyFile {
+    /// Who may command, as `<channel>:<sender>`.
+    #[must_use]
+    pub fn owners(&self) -> Vec<String> {
+        self.settings.get("owners").and_then(Json::read).unwrap_or_default()
+    }
+}
+
 impl PolicyState {
     /// All settings with their values, by path.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {

@@ -1,24 +1,22 @@
 //! The decision of a push: made under the append lock, on as much of the session's state as it needs.
 
+mod events;
+mod loading;
+
 use std::collections::BTreeMap;
 
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
-use crate::id::{EventId, StreamName, Version};
-use crate::projection::Projection;
+use crate::id::{EventId, Seq};
 use crate::session::change::manual_reset;
-use crate::session::event::{
-    ChatType, Event, Ingress, Json, Links, Members, Origin, Provenance, ResetReason, Role,
-    SessionKind, SessionOpened, SessionPatched, SessionReset, Turn, idempotency_id,
-};
-use crate::session::key::{Parts, SessionKey};
-use crate::session::policy::{POLICY_SETTINGS, POLICY_STREAM, PolicyState};
+use crate::session::event::{Event, Json, Members, ResetReason, Role, SessionReset};
+use crate::session::key::SessionKey;
 use crate::session::reset::{AtWork, Rule, Standing};
-use crate::store::{Append, Cursor, Decider, EventStore, Item, NewEvent, Record, View};
+use crate::store::{Append, Cursor, Decider, Item, NewEvent};
 
 use super::command::{Command, SendSwitch};
-use super::talk::{RunStep, Talk, run_step};
-use super::{Push, Terms};
+use super::talk::Talk;
+use super::{Push, Terms, Wanted};
 
 /// The decision, with as much of the session's state as it needs: which part is current, what it is called, when a
 /// person last wrote in it, and whether this very turn is there.
@@ -28,22 +26,35 @@ pub(super) struct Pusher<'a> {
     pub(super) key: SessionKey,
     /// What the message is instead of a turn.
     pub(super) command: Option<Command>,
-    turn_id: EventId,
+    pub(super) turn_id: EventId,
+    /// The run that is wanted, and its id.
+    pub(super) run: Option<(EventId, &'a Wanted)>,
     ids: Ids,
     seen: Option<Cursor>,
     talk: Talk,
-    policy: PolicyState,
     /// Runs at work on the session, once they were looked at.
     runs: Option<BTreeMap<String, Timestamp>>,
     /// Whether the last decision failed for not knowing them.
     pub(super) wants_runs: bool,
-    /// The part that this turn is in already.
-    pushed_in: Option<String>,
-    /// The event of this command, when it was obeyed before.
-    obeyed: Option<NewEvent>,
+    /// What became of this very push when it was carried out before.
+    repeat: Option<Repeat>,
+    /// The request of its run, when it was asked for before.
+    requested: Option<NewEvent>,
+    /// The position of the first event that is decided next.
+    first: Seq,
     /// Whether the last decision was to open, and why it began another part.
     pub(super) opens: bool,
     pub(super) reset: Option<ResetReason>,
+}
+
+/// A push that was carried out before.
+struct Repeat {
+    /// The part that the turn is in.
+    part: String,
+    /// Where it stands.
+    seq: Seq,
+    /// The event of a command.
+    obeyed: Option<NewEvent>,
 }
 
 /// The ids of what a push may add beside its turn.
@@ -53,7 +64,6 @@ struct Ids {
     patch: EventId,
     reset: EventId,
     part: String,
-    policy: Vec<EventId>,
 }
 
 impl Ids {
@@ -63,13 +73,9 @@ impl Ids {
             patch: EventId::new(now),
             reset: EventId::new(now),
             part: EventId::new(now).to_string(),
-            policy: POLICY_SETTINGS.iter().map(|_| EventId::new(now)).collect(),
         }
     }
 }
-
-/// How many turns are looked at first for the last one of a person.
-const STEP: u64 = 16;
 
 impl<'a> Pusher<'a> {
     /// A decision that has seen nothing.
@@ -78,196 +84,41 @@ impl<'a> Pusher<'a> {
     /// `InvalidInput` for what cannot be pushed.
     pub(super) fn new(push: &'a Push, terms: &'a Terms<'a>, now: Timestamp) -> Result<Self> {
         let key = push.check()?;
-        let turn_id = match &push.idempotency_key {
-            Some(given) => idempotency_id("session.push", key.as_str(), given)?,
-            None => EventId::new(now),
-        };
-        let obeys = push.owner && push.role == Role::User;
-        Ok(Self {
+        let turn_id = push.keyed_turn_id(&key)?.unwrap_or_else(|| EventId::new(now));
+        let run_id = push.keyed_run_id()?.unwrap_or_else(|| EventId::new(now));
+        let mut pusher = Self {
             push,
             terms,
             key,
-            command: Command::read(&push.text).filter(|_| obeys),
+            command: None,
             turn_id,
+            run: push.run.as_ref().map(|wanted| (run_id, wanted)),
             ids: Ids::new(now),
             seen: None,
             talk: Talk::default(),
-            policy: PolicyState::default(),
             runs: None,
             wants_runs: false,
-            pushed_in: None,
-            obeyed: None,
+            repeat: None,
+            requested: None,
+            first: Seq::ZERO,
             opens: false,
             reset: None,
-        })
-    }
-
-    /// Sees what the session's own stream tells of its parts and its chat, so that the store need not show it the whole
-    /// log. Turns are passed over, except where a reset depends on when a person last wrote: a repeat of one in the
-    /// current part is known by the store, and any other is found by [`Pusher::load_turns`].
-    ///
-    /// # Errors
-    /// Whatever reading meets.
-    pub(super) fn load(&mut self, store: &dyn EventStore, now: Timestamp) -> Result<()> {
-        let Some(end) = store.end(View::Durable)? else { return Ok(()) };
-        let stream = self.key.stream().clone();
-        for item in store.read_stream_of(&stream, &Talk::TELLING)? {
-            self.see(&item?, end);
-        }
-        if !self.talk.knows_its_part && store.head(&stream)? > Version::ZERO {
-            // What opened it is lost: the first part that is named is the current one, which a turn may have named.
-            self.talk = Talk::default();
-            for item in store.read_stream(&stream, Version::ZERO)? {
-                self.see(&item?, end);
-                if self.talk.current.is_some() {
-                    break;
-                }
-            }
-            for item in store.read_stream_of(&stream, &Talk::TELLING)? {
-                self.see(&item?, end);
-            }
-        }
-        self.seen = Some(end);
-        // Whether the rule of this session changes before the decision is not known: one rule is enough to look.
-        if self.may_reset() && !self.terms.rules.resets.are_off() {
-            self.load_last_human(store, end)?;
-        }
-        let over = self.may_reset() && !matches!(self.standing(now), Standing::Fresh);
-        if over || self.command == Some(Command::Reset) {
-            self.load_runs()?;
-        }
-        if self.terms.policy.is_some() {
-            for item in store.read_stream(&StreamName::new(POLICY_STREAM)?, Version::ZERO)? {
-                if let Item::Record(record) = item?
-                    && record.seq <= end.seq()
-                {
-                    self.policy.apply(&record.fields());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Looks from the stream's end for the last turn of a person in the current part: the last in the order of the log,
-    /// which of imported turns need not be the latest.
-    fn load_last_human(&mut self, store: &dyn EventStore, end: Cursor) -> Result<()> {
-        let Some(current) = &self.talk.current else { return Ok(()) };
-        let first = current.since.1;
-        let stream = self.key.stream().clone();
-        let mut last = store.head(&stream)?;
-        let mut step = STEP;
-        while last >= first && self.talk.current.as_ref().is_some_and(|c| c.last_human_at.is_none())
-        {
-            let begin =
-                Version(last.0.saturating_sub(step)).max(Version(first.0.saturating_sub(1)));
-            for item in store.read_stream(&stream, begin)? {
-                match item? {
-                    Item::Record(record) if record.version > last => break,
-                    Item::Record(record)
-                        if record.kind.as_str() == "turn" && record.seq <= end.seq() =>
-                    {
-                        self.talk.take(&record);
-                    }
-                    Item::Record(_) | Item::Gap(_) => {}
-                }
-            }
-            if begin.0 < first.0 {
-                break;
-            }
-            last = begin;
-            step = step.saturating_mul(4);
-        }
-        Ok(())
-    }
-
-    /// Looks at the runs that are at work on the session.
-    pub(super) fn load_runs(&mut self) -> Result<()> {
-        let sessions = (self.terms.sessions)()?;
-        let runs = sessions.state().open_runs(self.key.stream());
-        self.runs = Some(runs.map(|(run, since)| (run.to_owned(), since)).collect());
-        self.wants_runs = false;
-        // What was seen beyond them is to be shown again: there runs may have begun and ended. Taking the rest of the
-        // session's own stream twice does no harm.
-        let behind = |seen: &Cursor| sessions.cursor().is_none_or(|of| of.seq() < seen.seq());
-        if self.seen.as_ref().is_some_and(behind) {
-            self.seen = sessions.cursor();
-        }
-        Ok(())
-    }
-
-    /// Sees the whole stream, for a turn that may stand in a part that is not the current one any more.
-    ///
-    /// # Errors
-    /// Whatever reading meets.
-    pub(super) fn load_turns(&mut self, store: &dyn EventStore) -> Result<()> {
-        self.restart();
-        let Some(end) = store.end(View::Durable)? else { return Ok(()) };
-        let stream = self.key.stream().clone();
-        for item in store.read_stream(&stream, Version::ZERO)? {
-            self.see(&item?, end);
-        }
-        self.seen = Some(end);
-        Ok(())
-    }
-
-    fn see(&mut self, item: &Item, end: Cursor) {
-        if let Item::Record(record) = item
-            && record.seq <= end.seq()
-        {
-            self.take(record);
-        }
-    }
-
-    /// Whether an append was refused because the turn, or another under its key, is there already.
-    pub(super) fn may_repeat(&self, error: &Error) -> bool {
-        let known = matches!(error.kind(), ErrorKind::IdReused | ErrorKind::PartialDuplicate);
-        known && self.push.idempotency_key.is_some() && self.pushed_in.is_none()
-    }
-
-    fn take(&mut self, record: &Record) {
-        self.policy.apply(&record.fields());
-        if let Some(runs) = &mut self.runs {
-            match run_step(record, self.key.stream()) {
-                Some(RunStep::Began(run, at)) => drop(runs.insert(run, at)),
-                Some(RunStep::Ended(run)) => drop(runs.remove(&run)),
-                None => {}
-            }
-        }
-        if record.stream != *self.key.stream() {
-            return;
-        }
-        if record.id == self.turn_id {
-            self.take_repeat(record);
-        }
-        self.talk.take(record);
-    }
-
-    /// This very push was carried out before.
-    fn take_repeat(&mut self, record: &Record) {
-        let part = match Event::of(record) {
-            Ok(Event::Turn(turn)) if self.command.is_none() => turn.session_id,
-            Ok(Event::SessionReset(e)) if self.command == Some(Command::Reset) => e.session_id,
-            Ok(Event::SessionPatched(e)) => match self.command {
-                Some(Command::Send(switch)) if e.set == send_policy(switch) => e.session_id,
-                _ => return,
-            },
-            _ => return,
         };
-        self.obeyed = self.command.map(|_| NewEvent {
-            id: record.id,
-            stream: record.stream.clone(),
-            kind: record.kind.clone(),
-            cause: record.cause,
-            flow: record.flow,
-            data: record.data.clone(),
-        });
-        self.pushed_in = Some(part);
+        pusher.command = pusher.read_command();
+        Ok(pusher)
+    }
+
+    /// The command that the message is, if whoever sent it may command.
+    fn read_command(&self) -> Option<Command> {
+        let command = Command::read(&self.push.text).filter(|_| self.push.role == Role::User)?;
+        let obeys = self.push.door.is_owners(&self.source_channel(), self.terms.owners);
+        obeys.then_some(command)
     }
 
     /// The part that the turn is in, or goes into.
     pub(super) fn session_id(&self) -> &str {
-        if let Some(part) = &self.pushed_in {
-            return part;
+        if let Some(repeat) = &self.repeat {
+            return &repeat.part;
         }
         match &self.talk.current {
             Some(current) if self.reset.is_none() => &current.session_id,
@@ -275,7 +126,8 @@ impl<'a> Pusher<'a> {
         }
     }
 
-    /// Whether a turn from outside comes: nothing else begins another part.
+    /// Whether a user's turn comes: nothing else begins another part. It need not be a person's, or a job's session whose
+    /// time is over would never be used again.
     fn may_reset(&self) -> bool {
         self.push.role == Role::User && self.command.is_none()
     }
@@ -292,83 +144,6 @@ impl<'a> Pusher<'a> {
         let run =
             runs.map(|(run, since)| AtWork { run, since: *since }).max_by_key(|run| run.since);
         self.rule().standing(current.facts(), run, self.terms.rules.resets.defer_max, now)
-    }
-
-    fn event(&self, event: &Event, id: EventId) -> Result<NewEvent> {
-        let links = Links { cause: None, flow: Some(self.turn_id) };
-        event.to_new(self.key.stream().clone(), id, links)
-    }
-
-    fn turn(&self) -> Result<NewEvent> {
-        let external = self.push.role == Role::User;
-        let from = if external { Ingress::External } else { Ingress::Internal };
-        let content = Json::of(&self.push.text)?;
-        let provenance =
-            Provenance { source_channel: Some(self.channel()), ..Provenance::default() };
-        let event = Event::Turn(Turn {
-            provenance: external.then_some(provenance),
-            ..Turn::new(self.session_id(), self.push.role, from, content)
-        });
-        self.event(&event, self.turn_id)
-    }
-
-    fn opening(&self) -> Result<NewEvent> {
-        let push = self.push;
-        let group = matches!(push.chat_type, Some(ChatType::Group | ChatType::Channel));
-        let kind = if group { SessionKind::Group } else { self.key.kind_at_opening() };
-        let event = Event::SessionOpened(SessionOpened {
-            channel: Some(self.channel()),
-            chat_type: push.chat_type,
-            chat_id: Some(push.chat.clone()),
-            account_id: push.account.clone(),
-            thread_id: push.thread.clone(),
-            display_name: push.display_name.clone(),
-            origin: Some(self.delivery(None)),
-            ..SessionOpened::new(self.ids.part.clone(), kind, push.agent.as_str())
-        });
-        self.event(&event, self.ids.opening)
-    }
-
-    /// The event that says what has changed about an open session.
-    fn patch(&self) -> Result<Option<NewEvent>> {
-        let mut set = Vec::new();
-        if let Some(name) = &self.push.display_name
-            && self.talk.display_name.as_ref() != Some(name)
-        {
-            set.push(("displayName".to_owned(), Json::of(name)?));
-        }
-        if let Some(sort) = self.push.chat_type
-            && self.talk.chat_type != Some(sort)
-        {
-            set.push(("chatType".to_owned(), Json::of(&sort)?));
-        }
-        let known = self.talk.delivery.as_ref();
-        let delivery = self.delivery(known);
-        if (self.push.account.is_some() || self.push.thread.is_some()) && known != Some(&delivery) {
-            set.push(("deliveryContext".to_owned(), Json::of(&delivery)?));
-        }
-        if set.is_empty() {
-            return Ok(None);
-        }
-        self.patched(Members(set), self.ids.patch).map(Some)
-    }
-
-    fn patched(&self, set: Members, id: EventId) -> Result<NewEvent> {
-        let session_id = self.session_id().to_owned();
-        self.event(&Event::SessionPatched(SessionPatched { at: None, session_id, set }), id)
-    }
-
-    /// What the policy file says anew.
-    fn policy_changes(&self) -> Result<Vec<NewEvent>> {
-        let Some(file) = self.terms.policy else { return Ok(Vec::new()) };
-        let stream = StreamName::new(POLICY_STREAM)?;
-        let changes = self.policy.changes(file).into_iter().zip(&self.ids.policy);
-        changes
-            .map(|(change, id)| {
-                let links = Links { cause: None, flow: Some(self.turn_id) };
-                Event::PolicyChanged(change).to_new(stream.clone(), *id, links)
-            })
-            .collect()
     }
 
     /// The event that begins another part because the current one's time is over.
@@ -420,40 +195,18 @@ impl<'a> Pusher<'a> {
         }
     }
 
-    /// Where answers to this turn go: as it says, and where it says nothing, as it is known.
-    fn delivery(&self, known: Option<&Origin>) -> Origin {
-        let push = self.push;
-        let known = known.cloned().unwrap_or_default();
-        Origin {
-            channel: Some(self.channel()),
-            to: Some(push.chat.clone()),
-            account_id: push.account.clone().or(known.account_id),
-            thread_id: push.thread.clone().or(known.thread_id),
+    /// The same batch as before, as far as it is this push's own.
+    fn again(&self, repeat: &Repeat) -> Result<Append> {
+        if let Some(event) = &repeat.obeyed {
+            return Ok(Append::new(vec![event.clone()]));
         }
-    }
-
-    /// An error in the words of who pushed: he knows keys, not ids.
-    pub(super) fn explain(&self, error: Error) -> Error {
-        let Some(key) = self.push.idempotency_key.as_ref() else { return error };
-        if *error.kind() != ErrorKind::IdReused {
-            return error;
+        let mut events: Vec<NewEvent> = self.push.ahead.iter().cloned().collect();
+        events.push(self.turn()?);
+        match &self.requested {
+            Some(request) => events.push(request.clone()),
+            None => events.extend(self.request(repeat.seq)?),
         }
-        let message =
-            format!("the idempotency key {key:?} was used for another turn of {}", self.key);
-        let explained = Error::new(ErrorKind::IdReused, message)
-            .field("idempotencyKey")
-            .hint("a repeat has the same role and text; give another turn a key of its own");
-        match error.place().seq {
-            Some(seq) => explained.seq(seq),
-            None => explained,
-        }
-    }
-
-    fn channel(&self) -> String {
-        match self.key.parts() {
-            Parts::Channel { channel, .. } => channel.to_string(),
-            _ => self.push.channel.clone(),
-        }
+        Ok(Append::new(events))
     }
 }
 
@@ -472,26 +225,25 @@ impl Decider for Pusher<'_> {
     fn restart(&mut self) {
         self.seen = None;
         self.talk = Talk::default();
-        self.policy = PolicyState::default();
         self.runs = self.runs.take().map(|_| BTreeMap::new());
-        self.pushed_in = None;
-        self.obeyed = None;
+        self.repeat = None;
+        self.requested = None;
+    }
+
+    fn begins(&mut self, first: Seq) {
+        self.first = first;
     }
 
     fn decide(&mut self, now: Timestamp) -> Result<Append> {
         self.opens = false;
         self.reset = None;
-        if let Some(event) = &self.obeyed {
-            return Ok(Append::new(vec![event.clone()]));
+        if let Some(repeat) = &self.repeat {
+            return self.again(repeat);
         }
-        if self.pushed_in.is_some() {
-            return Ok(Append::new(vec![self.turn()?]));
-        }
-        let mut events = self.policy_changes()?;
         if let Some(command) = self.command {
-            events.push(self.obey(command, now)?);
-            return Ok(Append::new(events));
+            return Ok(Append::new(vec![self.obey(command, now)?]));
         }
+        let mut events = Vec::new();
         self.opens = self.talk.current.is_none();
         if self.opens {
             events.push(self.opening()?);
@@ -501,7 +253,10 @@ impl Decider for Pusher<'_> {
             }
             events.extend(self.patch()?);
         }
+        events.extend(self.push.ahead.clone());
+        let before = u64::try_from(events.len()).unwrap_or(u64::MAX);
         events.push(self.turn()?);
+        events.extend(self.request(Seq(self.first.0.saturating_add(before)))?);
         Ok(Append::new(events))
     }
 }

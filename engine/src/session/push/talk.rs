@@ -19,6 +19,8 @@ pub(super) struct Talk {
     pub(super) delivery: Option<Origin>,
     pub(super) in_thread: bool,
     pub(super) opened_channel: Option<String>,
+    /// The agent that it belongs to.
+    pub(super) agent: Option<String>,
     pub(super) send_policy: Option<String>,
 }
 
@@ -58,6 +60,7 @@ impl Talk {
                 self.delivery = self.delivery.take().or(e.origin);
                 self.in_thread |= e.thread_id.is_some_and(|id| !id.is_empty());
                 self.opened_channel = self.opened_channel.take().or(e.channel);
+                self.agent = self.agent.take().or(Some(e.agent_id));
             }
             Ok(Event::SessionReset(e)) => self.enter(e.session_id, since),
             Ok(Event::SessionResumed(e)) => self.enter(e.session_id, since),

@@ -9,23 +9,20 @@ use crate::session::scene::Scene;
 use crate::store::{Decider, View};
 
 mod agreement;
+mod doors;
+mod runs;
 
 fn user(channel: &str, chat: &str, text: &str) -> Push {
     Push::new(channel, chat, Role::User, text, AgentId::parse("main").unwrap())
 }
 
 fn run(scene: &Scene, what: &Push) -> Result<Pushed> {
-    run_under(scene, what, &TimeRules::none(), None)
+    run_under(scene, what, &TimeRules::none())
 }
 
-fn run_under(
-    scene: &Scene,
-    what: &Push,
-    rules: &TimeRules,
-    policy: Option<&PolicyFile>,
-) -> Result<Pushed> {
+fn run_under(scene: &Scene, what: &Push, rules: &TimeRules) -> Result<Pushed> {
     let sessions = || Folded::of(&scene.store, View::Durable).map(Arc::new);
-    let terms = Terms { rules, policy, sessions: &sessions };
+    let terms = Terms { rules, owners: &[], sessions: &sessions };
     push(&scene.store, what, &terms, scene.clock.now())
 }
 
@@ -187,7 +184,7 @@ fn the_decision_is_made_on_what_is_there() {
     let late = user("cli", "default", "late");
     let rules = TimeRules::none();
     let sessions = || Folded::of(&scene.store, View::Durable).map(Arc::new);
-    let terms = Terms { rules: &rules, policy: None, sessions: &sessions };
+    let terms = Terms { rules: &rules, owners: &[], sessions: &sessions };
     let mut pusher = Pusher::new(&late, &terms, scene.clock.now()).unwrap();
     pusher.load(&scene.store, scene.clock.now()).unwrap();
     run(&scene, &user("cli", "default", "early")).unwrap();
@@ -248,7 +245,7 @@ fn an_idle_part_ends_with_the_next_human_turn() {
     let scene = Scene::new();
     let push = |text: &str, role: Role| {
         let turn = Push { role, ..user("cli", "a", text) };
-        run_under(&scene, &turn, &idle(60), None).unwrap()
+        run_under(&scene, &turn, &idle(60)).unwrap()
     };
     let first = push("one", Role::User);
     minutes(&scene, 50);
@@ -279,7 +276,7 @@ fn the_last_human_turn_is_found() {
     let scene = Scene::new();
     let push = |text: &str, role: Role| {
         let turn = Push { role, ..user("cli", "a", text) };
-        run_under(&scene, &turn, &idle(60), None).unwrap()
+        run_under(&scene, &turn, &idle(60)).unwrap()
     };
     push("one", Role::User);
     minutes(&scene, 59);
@@ -289,7 +286,7 @@ fn the_last_human_turn_is_found() {
     }
     minutes(&scene, 2);
     assert_eq!(push("three", Role::User).reset, None);
-    run(&scene, &Push { owner: true, ..user("cli", "a", "/new") }).unwrap();
+    run(&scene, &Push { door: Door::cli(), ..user("cli", "a", "/new") }).unwrap();
     minutes(&scene, 59);
     assert_eq!(push("four", Role::User).reset, None);
 }
@@ -300,12 +297,12 @@ fn the_last_human_turn_is_found() {
 fn a_run_puts_the_reset_off() {
     let scene = Scene::new();
     let turn = user("cli", "a", "hello");
-    let first = run_under(&scene, &turn, &idle(60), None).unwrap();
+    let first = run_under(&scene, &turn, &idle(60)).unwrap();
     scene.run("r", "cli:a", &first.session_id, "");
     minutes(&scene, 89);
-    assert_eq!(run_under(&scene, &user("cli", "a", "x"), &idle(30), None).unwrap().reset, None);
+    assert_eq!(run_under(&scene, &user("cli", "a", "x"), &idle(30)).unwrap().reset, None);
     minutes(&scene, 91);
-    let late = run_under(&scene, &user("cli", "a", "y"), &idle(30), None).unwrap();
+    let late = run_under(&scene, &user("cli", "a", "y"), &idle(30)).unwrap();
     assert_eq!(late.reset, Some(ResetReason::Idle));
     assert!(log(&scene, "cli:a").iter().any(|line| line.contains(r#""deferredBy":"r""#)));
 }
@@ -316,19 +313,19 @@ fn a_run_puts_the_reset_off() {
 fn a_repeat_resets_nothing() {
     let scene = Scene::new();
     let turn = Push { idempotency_key: Some("k".into()), ..user("cli", "a", "hello") };
-    let first = run_under(&scene, &turn, &idle(60), None).unwrap();
+    let first = run_under(&scene, &turn, &idle(60)).unwrap();
     minutes(&scene, 120);
-    let again = run_under(&scene, &turn, &idle(60), None).unwrap();
+    let again = run_under(&scene, &turn, &idle(60)).unwrap();
     assert!(again.repeated && again.reset.is_none());
     assert_eq!((again.session_id, again.position.seq), (first.session_id, first.position.seq));
-    assert!(run_under(&scene, &user("cli", "a", "x"), &idle(60), None).unwrap().reset.is_some());
+    assert!(run_under(&scene, &user("cli", "a", "x"), &idle(60)).unwrap().reset.is_some());
 }
 
 /// Goal: an owner's command is obeyed and not stored; from anyone else it is a turn. Method: every command, both ways.
 #[test]
 fn commands_of_owners() {
     let scene = Scene::new();
-    let owner = |text: &str| run(&scene, &Push { owner: true, ..user("cli", "a", text) });
+    let owner = |text: &str| run(&scene, &Push { door: Door::cli(), ..user("cli", "a", text) });
     assert_eq!(*owner("/new").unwrap_err().kind(), ErrorKind::NotFound);
     let first = owner("hello").unwrap();
     let policy = || {
@@ -351,47 +348,6 @@ fn commands_of_owners() {
     assert_eq!(policy(), (None, 1, 2));
 }
 
-/// Goal: a policy file that says something new is told ahead of the turn, in the same batch, once. Method: a file that
-/// comes, stays, changes, and says less.
-#[test]
-fn a_changed_policy_file_is_told_first() {
-    let scene = Scene::new();
-    let file = |settings: &[(&str, &str)]| PolicyFile {
-        settings: settings
-            .iter()
-            .map(|(name, json)| ((*name).to_owned(), Json::from_text(*json).unwrap()))
-            .collect(),
-        path: Some("/c/annals.json5".into()),
-        sha256: Some("ab".into()),
-    };
-    let push = |file: Option<&PolicyFile>| {
-        run_under(&scene, &user("cli", "a", "x"), &TimeRules::none(), file).unwrap();
-        log(&scene, "policy").len()
-    };
-    assert_eq!(push(None), 0);
-    assert_eq!(push(Some(&file(&[]))), 0);
-    let deny = file(&[
-        ("session.sendPolicy", r#"{"default":"deny","rules":[]}"#),
-        ("owners", r#"["telegram:42"]"#),
-    ]);
-    assert_eq!(push(Some(&deny)), 2);
-    assert_eq!(push(Some(&deny)), 2);
-    assert_eq!(push(None), 2);
-    assert_eq!(push(Some(&file(&[("owners", r#"["telegram:42"]"#)]))), 3);
-    let told = log(&scene, "policy");
-    assert_eq!(
-        told[2],
-        r#"policy.changed Some((1, 2)) {"path":"session.sendPolicy","old":{"default":"deny","rules":[]},"new":null,"file":"/c/annals.json5","sha256":"ab"}"#
-    );
-    assert!(told[0].starts_with("policy.changed Some((1, 3))"), "{told:?}");
-    let gone = PolicyFile { path: None, sha256: None, ..file(&[]) };
-    assert_eq!(push(Some(&gone)), 4);
-    assert_eq!(
-        log(&scene, "policy")[3],
-        r#"policy.changed Some((1, 2)) {"path":"owners","old":["telegram:42"],"new":null}"#
-    );
-}
-
 /// Goal: a command under a key is obeyed once, whatever is said in between, and the key is not taken for anything else.
 /// Method: each command repeated behind a turn; the key used for a text and for another command.
 #[test]
@@ -399,7 +355,7 @@ fn a_repeated_command_is_obeyed_once() {
     let scene = Scene::new();
     run(&scene, &user("cli", "a", "hello")).unwrap();
     let keyed = |text: &str, key: &str| Push {
-        owner: true,
+        door: Door::cli(),
         idempotency_key: Some(key.into()),
         ..user("cli", "a", text)
     };
@@ -428,7 +384,7 @@ fn a_command_does_not_reset_under_a_run() {
     let scene = Scene::new();
     let first = run(&scene, &user("cli", "a", "hello")).unwrap();
     scene.run("r", "cli:a", &first.session_id, "");
-    let new = Push { owner: true, ..user("cli", "a", "/new") };
+    let new = Push { door: Door::cli(), ..user("cli", "a", "/new") };
     assert_eq!(*run(&scene, &new).unwrap_err().kind(), ErrorKind::Busy);
     scene.finished("r", "ok", "");
     assert_eq!(run(&scene, &new).unwrap().reset, Some(ResetReason::Manual));
@@ -440,14 +396,14 @@ fn a_command_does_not_reset_under_a_run() {
 fn one_reset_for_two_who_push() {
     let scene = Scene::new();
     let rules = idle(60);
-    run_under(&scene, &user("cli", "a", "one"), &rules, None).unwrap();
+    run_under(&scene, &user("cli", "a", "one"), &rules).unwrap();
     minutes(&scene, 61);
     let sessions = || Folded::of(&scene.store, View::Durable).map(Arc::new);
-    let terms = Terms { rules: &rules, policy: None, sessions: &sessions };
+    let terms = Terms { rules: &rules, owners: &[], sessions: &sessions };
     let late = user("cli", "a", "late");
     let mut pusher = Pusher::new(&late, &terms, scene.clock.now()).unwrap();
     pusher.load(&scene.store, scene.clock.now()).unwrap();
-    assert!(run_under(&scene, &user("cli", "a", "first"), &rules, None).unwrap().reset.is_some());
+    assert!(run_under(&scene, &user("cli", "a", "first"), &rules).unwrap().reset.is_some());
     scene.store.append_deciding(&mut pusher, Durability::Synced).unwrap();
     let resets =
         log(&scene, "cli:a").iter().filter(|line| line.starts_with("session.reset")).count();
@@ -490,7 +446,7 @@ fn what_was_set_outlives_the_day() {
     assert_eq!(same.session_id, first.session_id);
     let mut rules = TimeRules::none();
     rules.resets.general.at_hour = Some(0);
-    let next = run_under(&scene, &user("telegram", "1", "c"), &rules, None).unwrap();
+    let next = run_under(&scene, &user("telegram", "1", "c"), &rules).unwrap();
     assert_eq!(next.reset, Some(ResetReason::Daily));
     let sessions = scene.sessions();
     let row = sessions.row(next.key.stream()).unwrap();
@@ -512,7 +468,7 @@ fn threads_go_by_their_own_rule() {
     rules.resets.by_type.insert(SessionType::Thread, of_threads);
     let push = |chat: &str, thread: Option<&str>| {
         let turn = Push { thread: thread.map(str::to_owned), ..user("slack", chat, "x") };
-        run_under(&scene, &turn, &rules, None).unwrap().reset
+        run_under(&scene, &turn, &rules).unwrap().reset
     };
     for (chat, thread) in [("in", Some("1699.0001")), ("out", None)] {
         push(chat, thread);

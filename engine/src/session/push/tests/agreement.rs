@@ -92,7 +92,7 @@ fn views_and_pushes_agree() {
         let row = scene.sessions().row_at(&StreamName::new(key).unwrap(), &lens);
         let expired = row.and_then(|row| row.expired_at);
         let (channel, chat) = key.split_once(':').unwrap();
-        let pushed = run_under(&scene, &user(channel, chat, "now"), &rules, None).unwrap();
+        let pushed = run_under(&scene, &user(channel, chat, "now"), &rules).unwrap();
         let log = log(&scene, key);
         assert_eq!(expired.is_some(), pushed.reset.is_some(), "round {round}: {log:#?}");
         if let Some(expired) = expired {
