@@ -27,7 +27,13 @@ impl Line {
         Some(Self { fields, kind })
     }
 
-    /// Its `type`.
+    /// An object that is the whole output, with a `type` or without.
+    pub(super) fn of(fields: Members) -> Self {
+        let kind = fields.text("type").unwrap_or_default();
+        Self { fields, kind }
+    }
+
+    /// Its `type`; empty when it has none.
     pub(super) fn kind(&self) -> &str {
         &self.kind
     }
@@ -90,6 +96,14 @@ pub(super) fn storable(value: &Json) -> Json {
     }
     let spelled = Members(vec![("type".into(), string("text")), ("text".into(), string(text))]);
     Json::of(&spelled).unwrap_or_else(|_| Json::null())
+}
+
+/// The object as a block that says which tool it calls.
+pub(super) fn named(fields: &Members, tool: Option<&str>) -> Json {
+    let tool = tool.filter(|_| fields.get("name").is_none());
+    let name = tool.map(|tool| ("name".to_owned(), string(tool)));
+    let block = Members(name.into_iter().chain(fields.0.iter().cloned()).collect());
+    Json::of(&block).unwrap_or_else(|_| Json::null())
 }
 
 /// Text as a JSON string.

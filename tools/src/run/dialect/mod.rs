@@ -8,15 +8,23 @@
 //!
 //! A reader keeps what it was given and nothing beyond it: its caller bounds lines and bytes.
 
+mod claude;
+mod codex;
 mod fields;
+mod gemini;
 mod native;
+mod openclaw;
 mod plain;
 mod turns;
 
 use annals_engine::session::event::{Json, Role, Tokens};
 
+use claude::Claude;
+use codex::Codex;
 use fields::Line;
+use gemini::Gemini;
 use native::Native;
+use openclaw::Openclaw;
 use plain::Plain;
 
 /// The language that a program speaks on its standard output.
@@ -34,7 +42,7 @@ pub enum Dialect {
     CodexJsonl,
     /// `gemini --output-format stream-json`, or `--output-format json`.
     GeminiStreamJson,
-    /// `openclaw agent --json`.
+    /// `openclaw agent exec --json`, or `openclaw agent --json`.
     OpenclawExec,
 }
 
@@ -107,10 +115,12 @@ pub struct Reply {
     /// What the agent said and what its tools answered, in order. When there is a `text`, the last turn is an
     /// assistant's that says it.
     pub turns: Vec<ReplyTurn>,
-    /// Tokens used by this run alone.
+    /// Tokens used.
     pub tokens: Option<Tokens>,
-    /// What this run cost, in millionths of a dollar; with Claude what the whole session did so far, see there.
+    /// What it cost, in millionths of a dollar.
     pub cost_micros: Option<u64>,
+    /// What tokens and cost are counted over.
+    pub counted: Counted,
     /// The model that answered last.
     pub model: Option<String>,
     /// The id that the program gives its own session.
@@ -119,7 +129,34 @@ pub struct Reply {
     pub error: Option<String>,
 }
 
+/// What a program counts its tokens and its cost over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counted {
+    /// This run alone.
+    #[default]
+    Run,
+    /// The program's own session since it began: see [`Reply::beyond`].
+    AgentSession,
+}
+
 impl Reply {
+    /// Takes off what earlier runs of the same agent's session used, where the program counts the whole of it.
+    pub fn beyond(&mut self, earlier: &Tokens) {
+        if self.counted == Counted::Run {
+            return;
+        }
+        let rest = |all: Option<u64>, before: Option<u64>| {
+            all.map(|all| all.saturating_sub(before.unwrap_or_default()))
+        };
+        if let Some(all) = &mut self.tokens {
+            all.r#in = all.r#in.saturating_sub(earlier.r#in);
+            all.out = all.out.saturating_sub(earlier.out);
+            all.cache_read = rest(all.cache_read, earlier.cache_read);
+            all.cache_write = rest(all.cache_write, earlier.cache_write);
+        }
+        self.counted = Counted::Run;
+    }
+
     /// Lets the last turn say the text: where none of the program's does, it is a turn of its own.
     fn close(&mut self) {
         let Some(text) = &self.text else { return };
@@ -168,6 +205,10 @@ pub struct Reader {
 enum Speech {
     None,
     Native(Box<Native>),
+    Claude(Box<Claude>),
+    Codex(Box<Codex>),
+    Gemini(Box<Gemini>),
+    Openclaw(Box<Openclaw>),
 }
 
 impl Reader {
@@ -175,66 +216,96 @@ impl Reader {
     #[must_use]
     pub fn new(dialect: Dialect, form: OutputForm) -> Self {
         let speech = match dialect {
+            Dialect::None => Speech::None,
             Dialect::Native => Speech::Native(Box::default()),
-            _ => Speech::None,
+            Dialect::ClaudeStreamJson => Speech::Claude(Box::default()),
+            Dialect::CodexJsonl => Speech::Codex(Box::default()),
+            Dialect::GeminiStreamJson => Speech::Gemini(Box::default()),
+            Dialect::OpenclawExec => Speech::Openclaw(Box::default()),
         };
+        let form = if dialect == Dialect::OpenclawExec { OutputForm::Json } else { form };
         Self { form, speech, others: Plain::default(), spoken: false }
+    }
+
+    /// Lets ids that a program makes unique within one output alone name the run too.
+    #[must_use]
+    pub fn in_run(mut self, run_id: &str) -> Self {
+        if let Speech::Codex(codex) = &mut self.speech {
+            codex.scope = Some(run_id.to_owned());
+        }
+        self
     }
 
     /// Takes a complete line, with its line feed or without.
     pub fn line(&mut self, line: &[u8]) -> Option<Told> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let text = String::from_utf8_lossy(line);
         if self.form == OutputForm::Json {
-            self.others.push(&String::from_utf8_lossy(line));
+            self.others.push(&text);
             return None;
         }
-        self.told_by(&String::from_utf8_lossy(line))
+        self.told_by(&text)
     }
 
     fn told_by(&mut self, text: &str) -> Option<Told> {
-        let plain = matches!(self.speech, Speech::None);
-        let Some(line) = Line::parse(text).filter(|_| !plain) else {
+        if matches!(self.speech, Speech::None) {
             self.others.push(text);
-            return match plain {
-                true => Some(Told::Text(text.to_owned())),
-                false => (!text.trim().is_empty()).then(|| Told::Progress(text.to_owned())),
-            };
+            return Some(Told::Text(text.to_owned()));
+        }
+        let Some(line) = Line::parse(text) else {
+            self.others.push(text);
+            return (!text.trim().is_empty()).then(|| Told::Progress(text.to_owned()));
         };
+        self.take(&line)
+    }
+
+    fn take(&mut self, line: &Line) -> Option<Told> {
         self.spoken = true;
         match &mut self.speech {
             Speech::None => None,
-            Speech::Native(native) => native.line(&line),
+            Speech::Native(native) => native.line(line),
+            Speech::Claude(claude) => claude.line(line),
+            Speech::Codex(codex) => codex.line(line),
+            Speech::Gemini(gemini) => gemini.line(line),
+            Speech::Openclaw(openclaw) => {
+                openclaw.line(line);
+                None
+            }
         }
     }
 
     /// Says what the whole output told.
     #[must_use]
     pub fn finish(mut self) -> Reply {
+        if matches!(self.speech, Speech::None) {
+            return self.others.reply(self.form);
+        }
         if self.form == OutputForm::Json {
             self.values();
         }
         if !self.spoken {
-            return self.others.reply(self.form);
+            return self.others.reply(OutputForm::Text);
         }
         let mut reply = match self.speech {
             Speech::None => self.others.reply(self.form),
             Speech::Native(native) => native.finish(&self.others),
+            Speech::Claude(claude) => claude.finish(),
+            Speech::Codex(codex) => codex.finish(),
+            Speech::Gemini(gemini) => gemini.finish(),
+            Speech::Openclaw(openclaw) => openclaw.finish(),
         };
         reply.close();
         reply
     }
 
-    /// Takes the one JSON value apart, and reads output that is none line by line.
+    /// Takes the one JSON value, and reads output without one line by line.
     fn values(&mut self) {
-        if matches!(self.speech, Speech::None) {
-            return;
-        }
-        let others = std::mem::take(&mut self.others);
-        let Some(values) = others.values() else {
+        let objects = self.others.objects();
+        if objects.is_empty() {
+            let others = std::mem::take(&mut self.others);
             others.lines().iter().for_each(|line| drop(self.told_by(line)));
-            return;
-        };
-        values.iter().for_each(|value| drop(self.told_by(value.as_str())));
+        }
+        objects.into_iter().for_each(|object| drop(self.take(&Line::of(object))));
     }
 }
 

@@ -9,6 +9,9 @@ use super::{OutputForm, Reply, ReplyTurn};
 #[derive(Debug, Default)]
 pub(super) struct Plain(Vec<String>);
 
+/// How many places of an output are tried as the begin of its value.
+const STARTS_MAX: usize = 64;
+
 /// Where an object's text stands, the first of them that is a string.
 const TEXT: [&str; 5] = ["text", "reply", "result", "response", "output"];
 
@@ -26,11 +29,18 @@ impl Plain {
         Some(self.0.join("\n")).filter(|text| !text.is_empty())
     }
 
-    /// The one JSON value that the lines are, a list as its values; `None` when they are none.
-    pub(super) fn values(&self) -> Option<Vec<Json>> {
+    /// The one JSON object among the lines, or the list of some; nothing when there is none. Other lines may stand
+    /// before and behind it.
+    pub(super) fn objects(&self) -> Vec<Members> {
         let text = self.0.join("\n");
-        let value = Json::from_text(whole_pairs(text.trim())).ok()?;
-        Some(value.read().unwrap_or_else(|| vec![value]))
+        let text = whole_pairs(&text);
+        let mut at = 0;
+        let rests = text.split_inclusive('\n').filter_map(|line| {
+            let rest = text.get(at..)?;
+            at += line.len();
+            line.trim_start().starts_with(['{', '[']).then_some(rest)
+        });
+        rests.take(STARTS_MAX).find_map(first_objects).unwrap_or_default()
     }
 
     /// The reply of a program that speaks plainly: its text. Of JSON, a string is the text, and of an object the field
@@ -67,6 +77,13 @@ pub(super) fn turn(text: &str) -> ReplyTurn {
         tokens: None,
         content: string(text),
     }
+}
+
+fn first_objects(text: &str) -> Option<Vec<Members>> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Json>();
+    let value = values.next()?.ok()?;
+    let list = || value.read().filter(|list: &Vec<Members>| !list.is_empty());
+    value.read().map(|one| vec![one]).or_else(list)
 }
 
 fn said_by(text: &str) -> Option<String> {

@@ -184,3 +184,5 @@ fn odd_values_can_be_stored() {
     assert_eq!(reply.text.as_deref(), Some("half \u{fffd} and 😀"));
     assert_eq!(reply.tokens.unwrap().r#in, u64::MAX);
 }
+
+mod recorded;
