@@ -441,3 +441,28 @@ fn losses_are_told() {
         (Some(0), &true.into())
     );
 }
+
+/// Goal: what a run's context left out is shown as its event says. Method: a part over the limit, and such an event.
+#[test]
+fn what_the_last_run_left_out() {
+    let home = Home::new();
+    for n in 0..3 {
+        home.push("cli", "a", &format!("turn {n}"));
+    }
+    config(&home, "{ session: { maxTurns: 2 } }");
+    let status = || home.json(&["session", "status", "cli", "a", "--json"]);
+    assert!(status()["lastTrimmed"].is_null());
+    let part = status()["sessionId"].as_str().expect("an id").to_owned();
+    let seq = home.push("cli", "a", "turn 3")["seq"].as_u64().expect("a position");
+    let (from, to) = (seq - 3, seq - 2);
+    let told = format!("{{'sessionId':'{part}','kept':2,'fromSeq':{from},'toSeq':{to}}}");
+    append(&home.store(), "cli:a", "session.trimmed", &told);
+    assert_eq!(status()["lastTrimmed"]["toSeq"], to);
+    let said = format!("the last run had 2 turns and none of #{from} to #{to} (#{})", seq + 1);
+    let text = home.ok(&["session", "status", "cli", "a"]);
+    assert!(text.contains(&format!("trimmed   {said}\n")), "{text}");
+    let ran = home.run(&["session", "context", "cli", "a"]);
+    assert!(ran.stderr.contains(&said), "{ran:#?}");
+    let context = home.json(&["session", "context", "cli", "a", "--json"]);
+    assert_eq!(context["lastTrimmed"]["kept"], 2);
+}

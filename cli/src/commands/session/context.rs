@@ -1,6 +1,8 @@
 //! `session context`: what of a session goes into a prompt. It changes nothing.
 
-use annals_engine::session::context::{Context as Prompt, ContextLimits, Trimmed, context};
+use annals_engine::session::context::{
+    Context as Prompt, ContextLimits, LastTrimmed, Trimmed, context, last_trimmed,
+};
 use annals_engine::session::event::Json;
 use annals_engine::session::reset::{Expiry, Standing};
 use serde::Serialize;
@@ -52,6 +54,9 @@ struct Answer<'a> {
     expired_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trimmed: Option<TrimmedWire>,
+    /// What the last run's context left out of the part, as its event says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_trimmed: Option<LastTrimmedWire>,
     /// Messages that are not there for the limit of characters.
     left_out: u64,
     /// Characters that the messages lack for it.
@@ -66,6 +71,32 @@ struct TrimmedWire {
     turns: u64,
     from_seq: u64,
     to_seq: u64,
+}
+
+/// What a run's context left out, as an object.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LastTrimmedWire {
+    /// The event's position.
+    seq: u64,
+    kept: u64,
+    from_seq: u64,
+    to_seq: u64,
+}
+
+impl From<LastTrimmed> for LastTrimmedWire {
+    fn from(LastTrimmed { seq, event }: LastTrimmed) -> Self {
+        let (kept, from_seq, to_seq) = (event.kept, event.from_seq, event.to_seq);
+        Self { seq: seq.0, kept, from_seq, to_seq }
+    }
+}
+
+impl std::fmt::Display for LastTrimmedWire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { seq, kept, from_seq, to_seq } = self;
+        let kept = count(*kept, "turn");
+        write!(f, "the last run had {kept} and none of #{from_seq} to #{to_seq} (#{seq})")
+    }
 }
 
 #[derive(Serialize)]
@@ -105,14 +136,23 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         (prompt.turns, prompt.trimmed) = (0, None);
         (prompt.left_out, prompt.shortened) = (0, 0);
     }
+    let last = match prompt.trimmed {
+        Some(_) => last_trimmed(view.store, &prompt.key, &prompt.session_id)?,
+        None => None,
+    };
+    let last = last.map(LastTrimmedWire::from);
     if out.format == Format::Json {
-        out.object(&answer(&prompt, expiry))?;
+        out.object(&Answer { last_trimmed: last, ..answer(&prompt, expiry) })?;
     } else {
         for (index, message) in prompt.messages.iter().enumerate() {
             if index > 0 {
                 out.line("")?;
             }
             out.line(&many_lines(&message.text()))?;
+        }
+        out.flush()?;
+        if let Some(last) = last {
+            say(&format!("note: {last}"));
         }
     }
     out.flush()?;
@@ -145,6 +185,7 @@ fn answer(prompt: &Prompt, expiry: Option<Expiry>) -> Answer<'_> {
         turns: prompt.turns,
         expired_at: expiry.map(|expiry| expiry.at.as_millis()),
         trimmed: prompt.trimmed.map(trimmed),
+        last_trimmed: None,
         left_out: prompt.left_out,
         shortened: prompt.shortened,
         damaged: prompt.damaged,

@@ -1,12 +1,14 @@
 //! `session status`: whether channel sessions are on, what there is, and which limits are in force.
 
 use annals_engine::clock::Timestamp;
+use annals_engine::session::context::last_trimmed;
 use annals_engine::session::event::ResetRule;
 use annals_engine::session::index::{Archived, ListQuery, Row, Shape, Status};
 use annals_engine::session::policy::{Outbound, SendAction};
 use serde::Serialize;
 
 use super::chat::Chat;
+use super::context::LastTrimmedWire;
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::Format;
@@ -76,6 +78,9 @@ struct OneAnswer {
     max_turns: u64,
     /// Turns of the part that a context leaves out.
     trimmed: u64,
+    /// What the last run's context left out of the part, as its event says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_trimmed: Option<LastTrimmedWire>,
     sending: Sending,
 }
 
@@ -161,8 +166,12 @@ fn one(chat: &Chat, context: &mut Context) -> Result<Exit, Failure> {
     let trimmed = row.turns.saturating_sub(max_turns);
     let reset = rule.to_event();
     let sending = sending(&row)?;
+    let last_trimmed = match trimmed {
+        0 => None,
+        _ => last_trimmed(view.store, &row.key, &row.session_id)?.map(LastTrimmedWire::from),
+    };
     if out.format == Format::Json {
-        out.object(&OneAnswer { ok: true, row, reset, max_turns, trimmed, sending })?;
+        out.object(&OneAnswer { ok: true, row, reset, max_turns, trimmed, last_trimmed, sending })?;
         return Ok(Exit::Ok);
     }
     let time = |at: Timestamp| out.time_style().show(at);
@@ -175,6 +184,7 @@ fn one(chat: &Chat, context: &mut Context) -> Result<Exit, Failure> {
         format!("reset     {}", sentence(&reset)),
         format!("sending   {} (by {})", sending.action, sending.by),
     ];
+    lines.extend(last_trimmed.map(|last| format!("trimmed   {last}")));
     if let Some(at) = row.expired_at {
         lines.push(format!("expired   {}", time(at)));
     }

@@ -11,7 +11,10 @@
 //!   the last message: of these the text is shortened, from its beginning, where they alone are too long.
 
 mod fit;
+mod trimming;
 mod window;
+
+pub use trimming::{LastTrimmed, last_trimmed, trimming};
 
 use crate::error::Result;
 use crate::id::{Seq, StreamName, Version};

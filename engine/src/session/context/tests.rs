@@ -240,3 +240,35 @@ fn a_message_that_is_too_long() {
     let said: usize = texts.iter().map(|text| text.chars().count()).sum();
     assert_eq!((said + 4, context.turns, context.left_out), (100, 2, 0));
 }
+
+/// Goal: what a context leaves out is told when its window has moved, and not again while it stands. Method: a part under
+/// its limit, at 41 turns, the same again, one turn more, and another part; the event that was told last, found behind more
+/// turns than are looked at first.
+#[test]
+fn what_was_left_out_is_told_once() {
+    let turns: Vec<String> = (1..=40).map(|n| format!("u{n}")).collect();
+    let scene = talk(&turns.join(" "));
+    let tell = |limit| {
+        let context = of(&scene, limit);
+        let last = last_trimmed(&scene.store, &context.key, &context.session_id).unwrap();
+        let event = trimming(&context, last.as_ref().map(|last| &last.event))?;
+        let data = event.payload().unwrap().to_string();
+        scene.event(KEY, event.type_name(), &data);
+        Some(data)
+    };
+    assert_eq!(tell(40), None);
+    say(&scene, "p", "a41");
+    let told = r#"{"sessionId":"p","kept":40,"fromSeq":2,"toSeq":2}"#;
+    assert_eq!(tell(40).as_deref(), Some(told));
+    assert_eq!(tell(40), None);
+    say(&scene, "p", "u42");
+    let told = r#"{"sessionId":"p","kept":40,"fromSeq":2,"toSeq":3}"#;
+    assert_eq!(tell(40).as_deref(), Some(told));
+    (0..100).for_each(|_| say(&scene, "p", "s1"));
+    assert_eq!(tell(40), None);
+    let key = StreamName::new(KEY).unwrap();
+    let last = last_trimmed(&scene.store, &key, "p").unwrap().unwrap();
+    assert_eq!((last.seq, last.event.to_seq), (Seq(45), 3));
+    assert_eq!(last_trimmed(&scene.store, &key, "q").unwrap(), None);
+    assert!(tell(39).is_some() && tell(39).is_none());
+}
