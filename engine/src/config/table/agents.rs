@@ -1,6 +1,7 @@
 //! Settings of agents: who they are, the command that each one is, and what spawned children get.
 
-use super::super::kind::Kind;
+use crate::config::kind::Kind;
+
 use super::{COUNT, MINUTES, SECONDS, Setting, setting};
 
 const DIALECTS: Kind = Kind::Word(&[
