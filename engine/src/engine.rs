@@ -17,9 +17,11 @@ use crate::session::change::{Change, Changed, change};
 use crate::session::index::{Found, Sessions, TimeRules};
 use crate::session::policy::PolicyFile;
 use crate::session::push::{Push, Pushed, Terms, push};
+use crate::session::run::{self, Batch, Stage, Views};
 use crate::session::upkeep::{Kept, Limits, keep};
+use crate::session::work::Work;
 use crate::storage::{Disk, Storage};
-use crate::store::{EventStore, MemoryStore};
+use crate::store::{Appended, EventStore, MemoryStore};
 
 use keeping::Keeping;
 
@@ -82,6 +84,28 @@ impl Engine {
     /// Whatever reading meets. Damage is no error: the rows that it touches say so.
     pub fn sessions(&self) -> Result<Arc<Folded<Sessions>>> {
         self.store.sessions()
+    }
+
+    /// The work at hand as of the last durable event, under the same rules.
+    ///
+    /// # Errors
+    /// Whatever reading meets.
+    pub fn work(&self) -> Result<Arc<Folded<Work>>> {
+        self.store.work()
+    }
+
+    /// Decides on work under the append lock, on all that is at hand and on these sessions: see [`run::decide`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn decide<T: Send>(
+        &self,
+        keys: &[&StreamName],
+        rule: impl FnMut(&Stage<'_>, &mut Batch<'_>) -> Result<T> + Send,
+    ) -> Result<(T, Appended)> {
+        let (sessions, work) = (self.sessions()?, self.work()?);
+        let views = Views { sessions: &sessions, work: &work };
+        run::decide(&*self.store, views, keys, rule)
     }
 
     /// A view of the sessions with all that the history of this one takes, as of the last durable event: its parts and

@@ -113,6 +113,16 @@ impl EventId {
     }
 }
 
+impl std::str::FromStr for EventId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Uuid::try_parse(text)
+            .map(Self)
+            .map_err(|e| Error::invalid(format!("{text:?} is not the id of an event")).caused_by(e))
+    }
+}
+
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.hyphenated().fmt(f)

@@ -11,6 +11,7 @@ use crate::id::{Seq, StoreId, StreamName, Version};
 use crate::projection::{Driver, Folded, Saved};
 use crate::session::index::Sessions;
 use crate::session::policy::{KnownPolicy, PolicyFile, append_under};
+use crate::session::work::Work;
 use crate::store::{
     Append, Appended, Cursor, Decider, Durability, EventStore, Follow, Health, Items, Read, Record,
     Snapshot, Stretch, View,
@@ -23,6 +24,7 @@ const SHARE: u32 = 20;
 pub(super) struct Keeping {
     store: Arc<dyn EventStore>,
     sessions: Driver<Sessions>,
+    work: Driver<Work>,
     /// No snapshot is made before this moment.
     rests_until: Mutex<Option<Instant>>,
     /// The policy file in force, and what of it was told.
@@ -35,6 +37,7 @@ impl Keeping {
         Self {
             store,
             sessions: Driver::new(),
+            work: Driver::new(),
             rests_until: Mutex::new(None),
             policy: RwLock::new(None),
             told: KnownPolicy::default(),
@@ -56,6 +59,11 @@ impl Keeping {
         self.sessions.published(&*self.store)
     }
 
+    /// The work at hand as of the last durable event.
+    pub(super) fn work(&self) -> Result<Arc<Folded<Work>>> {
+        self.work.published(&*self.store)
+    }
+
     /// Has a snapshot made if one is due and no other thread is at it. The append that it follows is answered whatever
     /// becomes of it.
     fn keep_snapshots(&self) {
@@ -65,11 +73,16 @@ impl Keeping {
         }
         let began = Instant::now();
         let mut made = false;
-        let mut make = || {
+        let mut sessions = || {
             made = true;
             self.sessions.snapshot(&*self.store)
         };
-        let kept = self.store.keep_snapshot(Sessions::NAME, Sessions::schema(), &mut make);
+        let kept = self.store.keep_snapshot(Sessions::NAME, Sessions::schema(), &mut sessions);
+        let mut work = || {
+            made = true;
+            self.work.snapshot(&*self.store)
+        };
+        let kept = kept.and(self.store.keep_snapshot(Work::NAME, Work::schema(), &mut work));
         // What failed or was too big to keep had its price all the same.
         if made || kept.is_err() {
             *rests_until = Some(Instant::now() + began.elapsed() * SHARE);

@@ -16,6 +16,7 @@ pub mod outbox;
 pub mod policy;
 pub mod push;
 pub mod reset;
+pub mod run;
 pub mod runs;
 pub mod search;
 pub mod silent;
@@ -23,6 +24,7 @@ pub mod transcript;
 pub mod tree;
 pub mod upkeep;
 pub mod usage;
+pub mod work;
 
 #[cfg(test)]
 mod scene;

@@ -130,6 +130,22 @@ impl Sessions {
         self.passed_over
     }
 
+    /// These sessions alone, as they are here: for a decision that looks at no other. What happens to others later makes
+    /// rows of what happened later.
+    #[must_use]
+    pub fn only(&self, keys: &[&StreamName]) -> Self {
+        let found = keys.iter().filter_map(|key| {
+            self.entries.get(*key).map(|entry| ((*key).clone(), Arc::clone(entry)))
+        });
+        let named = |run: &&OpenRun| keys.contains(&&run.key);
+        let runs = self.runs.iter().filter(|(_, run)| named(run));
+        Self {
+            entries: found.collect(),
+            runs: runs.map(|(id, run)| (*id, run.clone())).collect(),
+            ..Self::default()
+        }
+    }
+
     /// The ids of a session's parts, in the order in which they came.
     #[must_use]
     pub fn parts(&self, key: &StreamName) -> Vec<&str> {

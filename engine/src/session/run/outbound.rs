@@ -1,0 +1,449 @@
+//! What leaves a session for people: whether it may, where it goes, each try, and its one end. A try is in the log before
+//! anything is sent; what may have gone out is never sent again by itself.
+
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::id::{EventId, StreamName};
+use crate::session::event::{
+    Announce, Delivery, Event, Ingress, Json, Provenance, Role, RunKind, RunRequested, Turn,
+    run_stream,
+};
+use crate::session::index::Row;
+use crate::session::policy::{Outbound, SendAction};
+use crate::session::work::{Address, Outgoing, Waybill, Work};
+
+use super::end::Said;
+use super::rules::{LOG, Rules};
+use super::stage::{Batch, Stage};
+
+/// How long after a try that failed the next one comes. The first comes at once.
+pub const TRY_AGAIN: [Duration; 4] = [
+    Duration::from_secs(5),
+    Duration::from_secs(25),
+    Duration::from_secs(120),
+    Duration::from_secs(600),
+];
+
+/// What is pending for longer is never sent.
+pub const EXPIRES: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Whether anything may go out of a session, and where.
+pub(super) enum Way {
+    /// It may.
+    Open(Address),
+    /// It may not, for this reason.
+    Denied(String, Address),
+    /// There is no channel.
+    NoRoute,
+}
+
+/// Whether anything may go out of a session, and where.
+pub(super) fn way(stage: &Stage<'_>, rules: &Rules, key: &StreamName) -> Way {
+    let Some(row) = stage.sessions.row(key) else { return Way::NoRoute };
+    let Some(address) = address(row) else { return Way::NoRoute };
+    match denied(row, rules, &address) {
+        Some(reason) => Way::Denied(reason, address),
+        None => Way::Open(address),
+    }
+}
+
+/// Where what a session says goes; `None` for one that has no channel.
+#[must_use]
+pub fn address(row: &Row) -> Option<Address> {
+    let internal = row.channel == "internal";
+    let known = row.delivery_context.clone().map(Address::from);
+    let last = || Address {
+        channel: row.last_channel.clone(),
+        to: row.last_to.clone(),
+        ..Address::default()
+    };
+    let address = known.unwrap_or_else(last);
+    (!internal && address.channel.is_some()).then_some(address)
+}
+
+fn denied(row: &Row, rules: &Rules, address: &Address) -> Option<String> {
+    let own = row.send_policy.as_deref().and_then(SendAction::from_word);
+    let channel = address.channel.as_deref().unwrap_or(&row.channel);
+    let of = Outbound { key: row.key.as_str(), channel, chat_type: row.chat_type, own };
+    let verdict = rules.policy.decide(of);
+    (verdict.action == SendAction::Deny).then(|| format!("policy ({})", verdict.by))
+}
+
+/// What a delivery would carry.
+#[derive(Clone, Copy)]
+pub(super) enum Carried<'a> {
+    /// A reply, at this position.
+    Reply {
+        /// Its turn.
+        seq: Option<u64>,
+        /// What it says.
+        said: Said<'a>,
+    },
+    /// That the run failed.
+    Failure,
+    /// Nothing, for this reason.
+    Nothing(&'static str),
+}
+
+/// Adds the delivery, or why there is none.
+pub(super) fn deliver(
+    stage: &Stage<'_>,
+    batch: &mut Batch<'_>,
+    rules: &Rules,
+    key: &StreamName,
+    (run_id, carried, cause): (&str, Carried<'_>, Option<EventId>),
+) -> Result<()> {
+    let (turn_seq, withheld, reason) = match carried {
+        Carried::Reply { seq, said } => (seq, said.reason(), "reply"),
+        Carried::Failure => (None, None, "failure"),
+        Carried::Nothing(reason) => (None, Some(reason), reason),
+    };
+    let delivery = |reason: String, target: Option<Address>| Delivery {
+        at: None,
+        run_id: Some(run_id.to_owned()),
+        turn_seq,
+        attempt_id: None,
+        sink: None,
+        reason: Some(reason),
+        target: target.map(Into::into),
+    };
+    let event = match (way(stage, rules, key), withheld) {
+        (Way::Denied(reason, target), _) => {
+            Event::DeliverySuppressed(delivery(reason, Some(target)))
+        }
+        (Way::Open(target), Some(why)) => {
+            Event::DeliverySuppressed(delivery(why.to_owned(), Some(target)))
+        }
+        (Way::NoRoute, Some(why)) => Event::DeliverySuppressed(delivery(why.to_owned(), None)),
+        (Way::NoRoute, None) => Event::DeliveryFailed(delivery("no_route".to_owned(), None)),
+        (Way::Open(target), None) => {
+            Event::DeliveryRequested(delivery(reason.to_owned(), Some(target)))
+        }
+    };
+    batch.add(key.as_str(), &event, cause)?;
+    Ok(())
+}
+
+impl Work {
+    /// When something on its way is to be tried next; `None` while a try is going on or the child words it.
+    #[must_use]
+    pub fn next_try(&self, outgoing: &Outgoing) -> Option<Timestamp> {
+        if outgoing.trying.is_some() || outgoing.step.as_ref().is_some_and(|step| !step.ended) {
+            return None;
+        }
+        let Some(failed) = outgoing.deferred_at else { return Some(outgoing.at) };
+        let waits = usize::try_from(outgoing.tries).unwrap_or(usize::MAX).saturating_sub(1);
+        Some(failed.plus(TRY_AGAIN.get(waits).copied().unwrap_or(EXPIRES)))
+    }
+}
+
+/// What an announce says, put together beforehand from what stands in the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wording {
+    /// The text.
+    pub text: String,
+    /// Why nothing goes to a channel, although the session is told.
+    pub silent: Option<&'static str>,
+    /// Why nobody is told.
+    pub skipped: Option<&'static str>,
+}
+
+/// What became of the wish to try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// It is to be sent now, under this attempt.
+    Send {
+        /// The attempt.
+        attempt_id: String,
+        /// The sink that it goes through.
+        sink: String,
+        /// Where it goes.
+        target: Address,
+        /// The position of the turn that carries it, if one does.
+        turn_seq: Option<u64>,
+    },
+    /// It came to its end without being sent.
+    Settled,
+    /// It is not time: nothing was appended.
+    NotNow,
+}
+
+/// Begins a try of something on its way out. The first try of an announce tells the requester's session.
+///
+/// # Errors
+/// `InvalidInput` for content that no event can hold.
+pub fn attempt(
+    stage: &Stage<'_>,
+    batch: &mut Batch<'_>,
+    rules: &Rules,
+    (waybill, wording): (&Waybill, &Wording),
+) -> Result<Trial> {
+    let Some(outgoing) = stage.work.on_its_way(waybill) else { return Ok(Trial::NotNow) };
+    if stage.work.next_try(outgoing).is_none_or(|at| at > stage.now) {
+        return Ok(Trial::NotNow);
+    }
+    batch.flows(outgoing.flow.as_ref().and_then(|flow| flow.parse().ok()));
+    let attempt = Attempt { stage, rules, waybill, outgoing };
+    if outgoing.at.plus(EXPIRES) <= stage.now {
+        return attempt.ends(batch, Ending::Expired, None);
+    }
+    match waybill {
+        Waybill::Announce { requester, .. } if outgoing.turn_seq.is_none() => {
+            attempt.announce(batch, requester, wording)
+        }
+        _ => attempt.send(batch, outgoing.turn_seq),
+    }
+}
+
+/// A try that is decided on.
+struct Attempt<'a> {
+    stage: &'a Stage<'a>,
+    rules: &'a Rules,
+    waybill: &'a Waybill,
+    outgoing: &'a Outgoing,
+}
+
+/// How something on its way out comes to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Ending {
+    /// It arrived.
+    Delivered,
+    /// It is not sent, on purpose.
+    Suppressed(String),
+    /// It could not be sent.
+    Failed(String),
+    /// It is too old.
+    Expired,
+}
+
+impl Attempt<'_> {
+    fn announce(&self, batch: &mut Batch<'_>, requester: &str, words: &Wording) -> Result<Trial> {
+        if let Some(reason) = words.skipped {
+            return self.ends(batch, Ending::Suppressed(reason.to_owned()), None);
+        }
+        if self.stage.work.is_busy(requester) {
+            return Ok(Trial::NotNow);
+        }
+        let row = StreamName::new(requester).ok().and_then(|key| self.stage.sessions.row(&key));
+        let Some(row) = row else {
+            return self.ends(batch, Ending::Failed("no_session".to_owned()), None);
+        };
+        let turn = Turn {
+            provenance: Some(Provenance {
+                source_session_key: self.outgoing.child_key.clone(),
+                source_channel: Some("internal".to_owned()),
+                source_tool: Some("subagent_announce".to_owned()),
+                sender: None,
+                run_id: self.waybill.run_id().map(str::to_owned),
+                round: None,
+            }),
+            ..Turn::new(
+                row.session_id.clone(),
+                Role::User,
+                Ingress::InterSession,
+                Json::of(&words.text)?,
+            )
+        };
+        let told = batch.add(requester, &Event::Turn(turn), None)?;
+        if self.rules.announce_wakes && self.rules.agents.contains_key(&row.agent_id) {
+            self.wake(batch, row, (told.id, told.seq))?;
+        }
+        if let Some(reason) = words.silent {
+            return self.ends(batch, Ending::Suppressed(reason.to_owned()), Some(told.seq));
+        }
+        self.send(batch, Some(told.seq))
+    }
+
+    /// The requester works on what it was told.
+    fn wake(&self, batch: &mut Batch<'_>, row: &Row, (turn, seq): (EventId, u64)) -> Result<()> {
+        let run_id = batch.id(1).to_string();
+        let request = RunRequested {
+            at: None,
+            run_id: run_id.clone(),
+            session_key: row.key.to_string(),
+            session_id: row.session_id.clone(),
+            kind: RunKind::Announce,
+            agent_id: row.agent_id.clone(),
+            requester_key: self.outgoing.child_key.clone(),
+            requester_session_id: None,
+            chain_id: run_id.clone(),
+            hop: 0,
+            round: None,
+            timeout_seconds: 0,
+            deliver: true,
+            idempotency_key: None,
+            follows_run_id: self.waybill.run_id().map(str::to_owned),
+            model: None,
+            thinking: None,
+            turn_seq: Some(seq),
+            preamble: None,
+            imported: None,
+        };
+        let stream = run_stream(&run_id)?;
+        batch.add(stream.as_str(), &Event::RunRequested(request), Some(turn))?;
+        Ok(())
+    }
+
+    /// The try itself, if anything may go out now.
+    fn send(&self, batch: &mut Batch<'_>, turn_seq: Option<u64>) -> Result<Trial> {
+        let target = &self.outgoing.target;
+        let Some(channel) = target.channel.as_deref() else {
+            return self.ends(batch, Ending::Failed("no_route".to_owned()), turn_seq);
+        };
+        let key = StreamName::new(self.waybill.stream())?;
+        let row = self.stage.sessions.row(&key);
+        if let Some(reason) = row.and_then(|row| denied(row, self.rules, target)) {
+            return self.ends(batch, Ending::Suppressed(reason), turn_seq);
+        }
+        let sink = self.rules.sink(channel);
+        if sink == LOG {
+            return self.ends(batch, Ending::Delivered, turn_seq);
+        }
+        let attempt_id = batch.id(0).to_string();
+        let step = Step { attempt_id: Some(&attempt_id), sink: Some(sink), reason: None, turn_seq };
+        self.step(batch, Mark::Attempted, step)?;
+        let (sink, target) = (sink.to_owned(), target.clone());
+        Ok(Trial::Send { attempt_id, sink, target, turn_seq })
+    }
+
+    fn ends(&self, batch: &mut Batch<'_>, ending: Ending, turn_seq: Option<u64>) -> Result<Trial> {
+        let sink = (ending == Ending::Delivered).then_some(LOG);
+        let turn_seq = turn_seq.or(self.outgoing.turn_seq);
+        let (stage, reason) = Mark::of(ending);
+        let step = Step { attempt_id: None, sink, reason: reason.as_deref(), turn_seq };
+        self.step(batch, stage, step)?;
+        Ok(Trial::Settled)
+    }
+
+    fn step(&self, batch: &mut Batch<'_>, stage: Mark, step: Step<'_>) -> Result<()> {
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        let target = Some(self.outgoing.target.clone().into());
+        let event = match self.waybill {
+            Waybill::Announce { run_id, .. } => stage.announce(Announce {
+                at: None,
+                run_id: run_id.clone(),
+                child_key: self.outgoing.child_key.clone().unwrap_or_default(),
+                attempt_id: text(step.attempt_id),
+                sink: text(step.sink),
+                reason: text(step.reason),
+                turn_seq: step.turn_seq,
+                target,
+                text: None,
+            }),
+            Waybill::Delivery { run_id, turn_seq, .. } => stage.delivery(Delivery {
+                at: None,
+                run_id: run_id.clone(),
+                turn_seq: *turn_seq,
+                attempt_id: text(step.attempt_id),
+                sink: text(step.sink),
+                reason: text(step.reason),
+                target,
+            }),
+        };
+        batch.add(self.waybill.stream(), &event, None)?;
+        Ok(())
+    }
+}
+
+/// What one step says beside which it is.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    attempt_id: Option<&'a str>,
+    sink: Option<&'a str>,
+    reason: Option<&'a str>,
+    turn_seq: Option<u64>,
+}
+
+/// Which step it is.
+#[derive(Clone, Copy)]
+enum Mark {
+    Attempted,
+    Deferred,
+    Delivered,
+    Suppressed,
+    Failed,
+    Unknown,
+    Expired,
+}
+
+impl Mark {
+    fn of(ending: Ending) -> (Self, Option<String>) {
+        match ending {
+            Ending::Delivered => (Self::Delivered, None),
+            Ending::Suppressed(reason) => (Self::Suppressed, Some(reason)),
+            Ending::Failed(reason) => (Self::Failed, Some(reason)),
+            Ending::Expired => (Self::Expired, Some("age".to_owned())),
+        }
+    }
+
+    const fn announce(self, announce: Announce) -> Event {
+        match self {
+            Self::Attempted => Event::AnnounceAttempted(announce),
+            Self::Deferred => Event::AnnounceDeferred(announce),
+            Self::Delivered => Event::AnnounceDelivered(announce),
+            Self::Suppressed => Event::AnnounceSuppressed(announce),
+            Self::Failed | Self::Expired => Event::AnnounceFailed(announce),
+            Self::Unknown => Event::AnnounceUnknown(announce),
+        }
+    }
+
+    const fn delivery(self, delivery: Delivery) -> Event {
+        match self {
+            Self::Attempted => Event::DeliveryAttempted(delivery),
+            Self::Deferred => Event::DeliveryDeferred(delivery),
+            Self::Delivered => Event::DeliveryDelivered(delivery),
+            Self::Suppressed => Event::DeliverySuppressed(delivery),
+            Self::Failed => Event::DeliveryFailed(delivery),
+            Self::Unknown => Event::DeliveryUnknown(delivery),
+            Self::Expired => Event::DeliveryExpired(delivery),
+        }
+    }
+}
+
+/// What became of a try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tried {
+    /// It arrived.
+    Delivered,
+    /// It did not arrive, and may the next time.
+    Retry(String),
+    /// It did not arrive and never will.
+    Refused(String),
+    /// Nobody knows whether it arrived.
+    Unknown(String),
+}
+
+/// Ends a try. Nothing is appended when the attempt is not the one that is going on.
+///
+/// # Errors
+/// `InvalidInput` for a reason that no event can hold.
+pub fn tried(
+    stage: &Stage<'_>,
+    batch: &mut Batch<'_>,
+    rules: &Rules,
+    (waybill, attempt_id): (&Waybill, &str),
+    tried: &Tried,
+) -> Result<()> {
+    let Some(outgoing) = stage.work.on_its_way(waybill) else { return Ok(()) };
+    let Some(trying) = outgoing.trying.as_ref().filter(|t| t.attempt_id == attempt_id) else {
+        return Ok(());
+    };
+    batch.flows(outgoing.flow.as_ref().and_then(|flow| flow.parse().ok()));
+    let is_last = usize::try_from(outgoing.tries).is_ok_and(|tries| tries > TRY_AGAIN.len());
+    let (step, reason) = match tried {
+        Tried::Delivered => (Mark::Delivered, None),
+        Tried::Retry(reason) if is_last => (Mark::Failed, Some(reason)),
+        Tried::Retry(reason) => (Mark::Deferred, Some(reason)),
+        Tried::Refused(reason) => (Mark::Failed, Some(reason)),
+        Tried::Unknown(reason) => (Mark::Unknown, Some(reason)),
+    };
+    let said = Step {
+        attempt_id: Some(attempt_id),
+        sink: Some(&trying.sink),
+        reason: reason.map(String::as_str),
+        turn_seq: outgoing.turn_seq,
+    };
+    Attempt { stage, rules, waybill, outgoing }.step(batch, step, said)
+}
