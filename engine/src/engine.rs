@@ -1,6 +1,7 @@
 //! The handle that the crates above use: a store, opened in a folder, in memory, or over any [`EventStore`].
 
 mod keeping;
+mod role;
 
 use std::fmt;
 use std::num::NonZero;
@@ -24,6 +25,9 @@ use crate::storage::{Disk, Storage};
 use crate::store::{Appended, EventStore, MemoryStore};
 
 use keeping::Keeping;
+use role::Roles;
+
+pub use role::Role;
 
 pub use crate::log::{Accepted, Notice, Options, Progress, Remedy, Report, remedies};
 
@@ -34,6 +38,7 @@ pub use crate::log::{Accepted, Notice, Options, Progress, Remedy, Report, remedi
 pub struct Engine {
     store: Arc<Keeping>,
     clock: Arc<dyn Clock>,
+    roles: Roles,
 }
 
 /// A stream of so many events is folded in less time than a snapshot of some thousand sessions is read.
@@ -46,8 +51,9 @@ impl Engine {
     /// What [`Log::open`] says.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let log = Log::open(disk(path.as_ref()), Arc::clone(&clock), options)?;
-        Ok(Self::over(Arc::new(log), clock))
+        let storage = disk(path.as_ref());
+        let log = Log::open(Arc::clone(&storage), Arc::clone(&clock), options)?;
+        Ok(Self { roles: Roles::Folder(storage), ..Self::over(Arc::new(log), clock) })
     }
 
     /// Opens a store for reading alone: no byte of it is changed, and a read-only mount will do.
@@ -68,7 +74,8 @@ impl Engine {
     /// A store of another kind.
     #[must_use]
     pub fn over(store: Arc<dyn EventStore>, clock: Arc<dyn Clock>) -> Self {
-        Self { store: Arc::new(Keeping::new(store)), clock }
+        let roles = Roles::Here(Arc::default());
+        Self { store: Arc::new(Keeping::new(store)), clock, roles }
     }
 
     /// The store, for whoever takes one.
@@ -84,6 +91,15 @@ impl Engine {
     /// Whatever reading meets. Damage is no error: the rows that it touches say so.
     pub fn sessions(&self) -> Result<Arc<Folded<Sessions>>> {
         self.store.sessions()
+    }
+
+    /// Takes the role of the worker that looks after what nobody else does: deliveries, announces, runs whose workers are
+    /// gone. `None` when a process has it. A store in memory, or of another kind, has its roles in its handle and clones.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn take_worker_role(&self) -> Result<Option<Role>> {
+        self.roles.worker()
     }
 
     /// The work at hand as of the last durable event, under the same rules.

@@ -89,6 +89,8 @@ pub const STORE_FILE: &str = "store.json";
 pub const APPEND_LOCK: &str = "lock.append";
 /// The lock of syncing, with `durable` in its slots.
 pub const SYNC_LOCK: &str = "lock.sync";
+/// The lock of the worker that looks after runs; it is held, never read.
+pub const WORKER_LOCK: &str = "lock.worker";
 
 /// The file name of the segment whose first line is `first`, in [`LOG_DIR`]: 20 digits, so that the order of names is
 /// the order of the log.

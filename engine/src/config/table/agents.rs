@@ -52,6 +52,27 @@ pub(super) const SETTINGS: &[Setting] = &[
         "whether a child words its announce itself",
     ),
     setting(
+        "agents.defaults.subagents.announceTimeoutSeconds",
+        Kind::Whole(1, 86_400),
+        "120",
+        &[],
+        "time limit of a run that words an announce",
+    ),
+    setting(
+        "agents.defaults.subagents.announceWakes",
+        Kind::Switch,
+        "false",
+        &[],
+        "whether an announce starts a run of the session that it comes to",
+    ),
+    setting(
+        "runs.maxConcurrent",
+        Kind::Whole(1, 1_000),
+        "8",
+        &[],
+        "the most runs that one worker has at a time",
+    ),
+    setting(
         "agents.defaults.subagents.model",
         Kind::Text,
         "",
