@@ -32,9 +32,14 @@ const PACKAGES: [(&str, &[&str]); 5] = [
     ("tests", &["annals-engine", "annals-tools"]),
 ];
 
-/// Where the file system may be used directly.
-const USERS_OF_FILES: [&str; 4] =
-    ["engine/src/storage/", "engine/src/watch/", "engine/src/import/", "engine/src/config/"];
+/// Where the file system may be used directly. What the system says of processes is read as files.
+const USERS_OF_FILES: [&str; 5] = [
+    "engine/src/storage/",
+    "engine/src/watch/",
+    "engine/src/import/",
+    "engine/src/config/",
+    "tools/src/run/process.rs",
+];
 
 /// Where processes may be started.
 const STARTERS: [&str; 2] = ["tools/src/run/", "tests/"];
