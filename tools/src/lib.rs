@@ -4,6 +4,7 @@
 
 pub mod caller;
 pub mod history;
+pub mod ingress;
 pub mod list;
 pub mod registry;
 pub mod run;

@@ -398,6 +398,13 @@ const GENERAL: &[Setting] = &[
         &["SECURITY_ACTIONS"],
         "the gates on shell commands",
     ),
+    setting(
+        "security.maxInboundBytes",
+        Kind::Whole(1_024, 64 << 20),
+        "1048576",
+        &[],
+        "the longest text that comes in, in bytes",
+    ),
     setting("webhook.enabled", Kind::Switch, "false", &["WEBHOOK_ENABLED"], "the webhook"),
     setting(
         "webhook.token",

@@ -1,0 +1,3 @@
+//! What comes in from outside, before anything of it is stored or run.
+
+pub mod gates;
