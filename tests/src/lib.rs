@@ -5,5 +5,6 @@ pub mod conformance;
 pub mod disk;
 pub mod fuzz;
 pub mod history;
+pub mod model_api;
 pub mod sessions;
 pub mod watched;
