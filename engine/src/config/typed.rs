@@ -99,6 +99,15 @@ impl Config {
         Tokens::new(self.texts("session.silentTokens"), background)
     }
 
+    /// What takes messages out, by channel: the kind of each sink.
+    #[must_use]
+    pub fn sinks(&self) -> BTreeMap<String, String> {
+        let channels = self.names_below("sinks.");
+        let kind = |channel: &str| self.text(&format!("sinks.{channel}.type")).map(str::to_owned);
+        let known = channels.filter_map(|channel| Some((channel.to_owned(), kind(channel)?)));
+        known.collect()
+    }
+
     /// The limits of maintenance.
     #[must_use]
     pub fn limits(&self) -> Limits {

@@ -5,17 +5,23 @@
 //! | [`spec`], [`arguments`] | what the configuration says of an agent, and how its arguments are filled in |
 //! | [`runner`] | the one place that starts an agent's process: it listens, limits, ends it, and tells facts |
 //! | [`dialect`] | what the process prints, read as a reply |
+//! | [`setup`], [`worker`] | the settings of all of it; who claims runs, has them made, and records what came of them |
 //! | [`process`], [`reaper`] | which process is which across restarts, and the end of those that a dead worker left |
 //!
-//! Nothing here appends to a log, and nothing makes a runtime: whoever calls brings one.
+//! Only the worker appends to a log, and nothing makes a runtime: whoever calls brings one.
 
 pub mod arguments;
 pub mod dialect;
 pub mod process;
+mod prompt;
 pub mod reaper;
 pub mod runner;
+pub mod setup;
 pub mod spec;
+pub mod worker;
 
 pub use process::ProcessIdentity;
 pub use runner::{Heard, Job, Outcome, Runner, Stop};
+pub use setup::Setup;
 pub use spec::AgentSpec;
+pub use worker::{Until, Worker};

@@ -153,6 +153,37 @@ pub fn agent_session(store: &dyn EventStore, run: &Job) -> Result<Option<String>
     Ok(None)
 }
 
+/// What earlier runs of a session used in the session of the agent's own with this id.
+///
+/// # Errors
+/// Whatever reading meets.
+pub fn used_before(store: &dyn EventStore, run: &Job, agent_session_id: &str) -> Result<Usage> {
+    let mut runs: Vec<String> = Vec::new();
+    backwards(store, &run.session_key, &mut |_, turn| {
+        if let Some(id) = turn.run_id.filter(|id| *id != run.run_id && !runs.contains(id)) {
+            runs.push(id);
+        }
+        true
+    })?;
+    let mut used = Usage { r#in: 0, out: 0, cache_read: None, cache_write: None };
+    for id in runs {
+        let Some(end) = told(store, &id)?.finished else { continue };
+        if end.agent_session_id.as_deref() != Some(agent_session_id) {
+            continue;
+        }
+        let Some(tokens) = end.tokens else { continue };
+        used.r#in = used.r#in.saturating_add(tokens.r#in);
+        used.out = used.out.saturating_add(tokens.out);
+        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+        };
+        used.cache_read = sum(used.cache_read, tokens.cache_read);
+        used.cache_write = sum(used.cache_write, tokens.cache_write);
+    }
+    Ok(used)
+}
+
 /// So many runs of a session are asked for the id that the agent gives its session.
 const RUNS_LOOKED_AT: usize = 4;
 

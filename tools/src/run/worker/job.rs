@@ -1,0 +1,212 @@
+//! One run, from its claim to its end.
+
+use std::sync::Arc;
+
+use annals_engine::engine::Engine;
+use annals_engine::id::{EventId, StreamName};
+use annals_engine::session::event::{Event, Links, OutputStream, RunOutput, RunStatus, run_stream};
+use annals_engine::session::run::{
+    Batch, Claimed, Earlier, End, Finished, Stage, Starting, announce, finish, start,
+};
+use annals_engine::session::work::Job as Wanted;
+use annals_engine::store::Append;
+use annals_engine::{ErrorKind, Result};
+use sha2::{Digest, Sha256};
+use tokio::sync::{mpsc, watch};
+
+use super::super::prompt::{Ready, ready};
+use super::super::runner::{Heard, Stop};
+use super::super::spec::AgentSpec;
+use super::{Done, Shift, Worker, blocking, turns};
+
+/// A token, and its hash.
+pub(super) fn token() -> (String, String) {
+    let token = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+    let hash = hash_of(&token);
+    (token, hash)
+}
+
+/// The hash of a token, as the log has it.
+#[must_use]
+pub fn hash_of(token: &str) -> String {
+    Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// How many pieces of output wait to be recorded before the agent has to wait.
+const HEARD_MAX: usize = 64;
+
+impl Shift<'_> {
+    /// Begins a run that this worker has claimed.
+    pub(super) fn begin(&mut self, claimed: Claimed, token: String) {
+        let (tell, stop) = watch::channel(None);
+        let run_id = claimed.run.run_id.clone();
+        self.runs.insert(run_id.clone(), tell);
+        let (worker, done) = (self.worker.clone(), self.done.clone());
+        self.tasks.spawn(async move {
+            let ended = worker.run(claimed, token, stop).await;
+            // The shift may be over.
+            let _ = done.send(Done::Run(run_id));
+            ended
+        });
+    }
+}
+
+impl Worker {
+    async fn run(
+        &self,
+        claimed: Claimed,
+        token: String,
+        stop: watch::Receiver<Option<Stop>>,
+    ) -> Result<()> {
+        let run = Arc::clone(&claimed.run);
+        let Some(spec) = self.setup.agents.get(&run.agent_id).cloned() else {
+            let detail = format!("no command is configured for agent {:?}", run.agent_id);
+            return self.ends_before(&claimed, "no_agent", detail).await;
+        };
+        let ready = {
+            let (engine, setup) = (self.engine.clone(), Arc::clone(&self.setup));
+            let (spec, run) = (spec.clone(), Arc::clone(&run));
+            blocking(move || ready(&engine, &setup, &spec, &run)).await
+        };
+        let Ready { mut job, trimmed } = match ready {
+            Ok(ready) => ready,
+            Err(error) => return self.ends_before(&claimed, "unreadable", error.to_string()).await,
+        };
+        job.token = Some(token);
+        let starting = Starting {
+            command: shown(&spec, job.agent_session_id.is_some()),
+            cwd: spec.cwd.display().to_string(),
+            trimmed,
+        };
+        let (id, claim) = (run.run_id.clone(), claimed.claim);
+        let may = move |stage: &Stage<'_>, batch: &mut Batch<'_>| {
+            start(stage, batch, (&id, claim), &starting)
+        };
+        if !self.decide(Vec::new(), may).await? {
+            let end = End::without_output(RunStatus::Killed, "kill");
+            return self.finish(&claimed, end).await;
+        }
+        let (tell, heard) = mpsc::channel(HEARD_MAX);
+        let recorder = tokio::spawn(record(self.engine.clone(), run.run_id.clone(), heard));
+        let mut outcome = self.runner.run(&spec, &job, stop, tell).await;
+        if let Some(session) = outcome.reply.agent_session_id.clone() {
+            let (engine, run) = (self.engine.clone(), Arc::clone(&run));
+            let before = blocking(move || announce::used_before(engine.store(), &run, &session));
+            outcome.reply.beyond(&before.await?);
+        }
+        self.finish(&claimed, turns::end(outcome)).await?;
+        // What is late is recorded behind the end, and nobody waits for it.
+        drop(recorder);
+        Ok(())
+    }
+
+    /// Ends a run that was never started.
+    async fn ends_before(&self, claimed: &Claimed, reason: &str, detail: String) -> Result<()> {
+        let end = End::without_output(RunStatus::Error, reason);
+        self.finish(claimed, End { detail: Some(detail), ..end }).await
+    }
+
+    /// Records the end of a run with all that follows from it.
+    pub(super) async fn finish(&self, claimed: &Claimed, end: End) -> Result<()> {
+        let end = self.put_ahead(claimed, end).await?;
+        match self.record_end(&claimed.run, claimed.claim, end.clone()).await {
+            Err(error) if must_be_smaller(error.kind()) => {
+                let smaller = turns::without_content(end, &error);
+                self.record_end(&claimed.run, claimed.claim, smaller).await.map(drop)
+            }
+            other => other.map(drop),
+        }
+    }
+
+    /// Records the end of a run under the claim at a position.
+    pub(super) async fn record_end(
+        &self,
+        run: &Arc<Wanted>,
+        claim: u64,
+        end: End,
+    ) -> Result<Finished> {
+        let (earlier, keys) = self.before_the_end(run).await?;
+        let (rules, id) = (self.setup.rules.clone(), run.run_id.clone());
+        let rule = move |stage: &Stage<'_>, batch: &mut Batch<'_>| {
+            finish(stage, batch, &rules, (&id, Some(claim)), (&end, &earlier))
+        };
+        self.decide(keys, rule).await
+    }
+
+    /// What is read before an end is decided on: what was said earlier, and which sessions it may touch.
+    async fn before_the_end(&self, run: &Arc<Wanted>) -> Result<(Earlier, Vec<StreamName>)> {
+        let (engine, run) = (self.engine.clone(), Arc::clone(run));
+        blocking(move || before_the_end(&engine, &run)).await
+    }
+
+    /// Records the first of very many turns ahead of the batch that ends the run.
+    async fn put_ahead(&self, claimed: &Claimed, mut end: End) -> Result<End> {
+        for batch in turns::ahead(&mut end) {
+            let (run, claim) = (Arc::clone(&claimed.run), claimed.claim);
+            let rule = move |stage: &Stage<'_>, into: &mut Batch<'_>| {
+                let own = stage.work.run(&run.run_id).and_then(|run| run.claim.as_ref());
+                if own.is_none_or(|own| own.seq != claim) {
+                    return Ok(());
+                }
+                for turn in &batch {
+                    let mut turn = turn.clone();
+                    turn.session_id.clone_from(&run.session_id);
+                    turn.run_id = Some(run.run_id.clone());
+                    into.add(&run.session_key, &Event::Turn(turn), None)?;
+                }
+                Ok(())
+            };
+            match self.decide(Vec::new(), rule).await {
+                // What no event can hold is not said.
+                Err(error) if must_be_smaller(error.kind()) => {}
+                other => other?,
+            }
+        }
+        Ok(end)
+    }
+}
+
+const fn must_be_smaller(kind: &ErrorKind) -> bool {
+    matches!(kind, ErrorKind::TooLarge | ErrorKind::InvalidInput)
+}
+
+/// What is read before an end is decided on: what was said earlier, and which sessions it may touch.
+///
+/// # Errors
+/// Whatever reading meets.
+pub fn before_the_end(engine: &Engine, run: &Wanted) -> Result<(Earlier, Vec<StreamName>)> {
+    let work = engine.work()?;
+    let first = run.follows.as_deref().unwrap_or(&run.run_id);
+    let exchange = work.state().exchange(first).map(|exchange| &**exchange);
+    let earlier = announce::earlier(engine.store(), run, exchange)?;
+    let mut names = vec![run.session_key.as_str()];
+    names.extend(exchange.iter().flat_map(|e| [e.requester.as_str(), e.target.as_str()]));
+    names.extend(run.terms.as_ref().map(|terms| terms.requester.as_str()));
+    let keys = names.into_iter().filter_map(|name| StreamName::new(name).ok()).collect();
+    Ok((earlier, keys))
+}
+
+/// The command as it is recorded: placeholders stand for what is filled in, so that no text of anybody gets in.
+fn shown(spec: &AgentSpec, resuming: bool) -> Vec<String> {
+    let mut all = vec![spec.command.display().to_string()];
+    all.extend(spec.arguments(resuming).iter().cloned());
+    all
+}
+
+/// Records what is heard of a run.
+async fn record(engine: Engine, run_id: String, mut heard: mpsc::Receiver<Heard>) {
+    while let Some(heard) = heard.recv().await {
+        let Heard::Output { stream, text, .. } = heard else { continue };
+        let (engine, run_id) = (engine.clone(), run_id.clone());
+        // A reply is recorded whole with the end; that a piece of it was not recorded before is no reason to end the run.
+        let _ = blocking(move || output(&engine, run_id, stream, text)).await;
+    }
+}
+
+fn output(engine: &Engine, run_id: String, stream: OutputStream, text: String) -> Result<()> {
+    let to = run_stream(&run_id)?;
+    let id = EventId::new(engine.clock().now());
+    let event = Event::RunOutput(RunOutput { at: None, run_id, stream, text });
+    let new = event.to_new(to, id, Links { cause: None, flow: Some(id) })?;
+    engine.append(Append::new(vec![new])).map(drop)
+}

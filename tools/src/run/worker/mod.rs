@@ -1,0 +1,347 @@
+//! The worker: looks at the work at hand, does what it says, and records what came of it. All decisions are the
+//! engine's; what this adds is processes, sinks, and waiting.
+//!
+//! Any number of workers share a store. One of them has the worker's role and looks after what belongs to nobody:
+//! deliveries, announces, runs whose workers are gone, what time archives. All of them claim runs.
+//!
+//! Reading and appending block, and are done on threads for that; nothing here blocks the runtime.
+
+mod job;
+mod outbox;
+mod recovery;
+mod turns;
+mod wake;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals_engine::clock::Timestamp;
+use annals_engine::engine::{Engine, Role};
+use annals_engine::id::{EventId, StreamName};
+use annals_engine::session::run::{Batch, Claimer, Stage, claim};
+use annals_engine::session::work::{Waybill, Work};
+use annals_engine::{Error, ErrorKind, Result};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+pub use job::{before_the_end, hash_of};
+pub use outbox::{Carrier, Parcel};
+
+use super::process::ProcessIdentity;
+use super::runner::{Runner, Stop};
+use super::setup::Setup;
+use wake::Wake;
+
+/// How long a worker works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Until it is stopped.
+    Stopped,
+    /// Until nothing is at hand that it could do.
+    Idle,
+    /// Until this run has ended, and what followed from it that could be done at once.
+    Ended(String),
+}
+
+/// A worker of one store.
+#[derive(Clone)]
+pub struct Worker {
+    engine: Engine,
+    setup: Arc<Setup>,
+    runner: Runner,
+    carrier: Arc<dyn Carrier>,
+    name: String,
+    identity: ProcessIdentity,
+    host: String,
+}
+
+/// So often a worker looks, whether anything woke it or not.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// A claim stands so long beyond the time limit of its run without a sign of life; that of a run without a limit for a
+/// day. It matters for workers on other machines alone: of those on this one it is known whether they live.
+const LEASE_BEYOND: Duration = Duration::from_secs(600);
+const LEASE_OPEN: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Worker {
+    /// A worker.
+    ///
+    /// # Errors
+    /// `Io` where the system does not tell which process this is.
+    pub fn new(engine: Engine, setup: Arc<Setup>, carrier: Arc<dyn Carrier>) -> Result<Self> {
+        let identity = ProcessIdentity::own()?;
+        let name = EventId::new(engine.clock().now()).to_string();
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let runner = Runner::default();
+        Ok(Self { engine, setup, runner, carrier, name, identity, host })
+    }
+
+    /// Works. When `stop` becomes true it claims nothing more, ends its runs as interrupted, and returns.
+    ///
+    /// # Errors
+    /// What the store says. Runs that were at work then end with their processes, and the next worker finds them.
+    pub async fn work(&self, until: Until, stop: watch::Receiver<bool>) -> Result<()> {
+        let (woken, wakes) = Wake::start(&self.engine)?;
+        let (done, finished) = mpsc::unbounded_channel();
+        let mut shift = Shift {
+            worker: self,
+            until,
+            stop,
+            wakes,
+            role: None,
+            runs: BTreeMap::new(),
+            sending: BTreeSet::new(),
+            tasks: JoinSet::new(),
+            done,
+            finished,
+            next_upkeep: None,
+        };
+        let result = shift.work().await;
+        shift.tasks.shutdown().await;
+        drop(woken);
+        result
+    }
+
+    /// Decides on a thread that may block.
+    async fn decide<T: Send + 'static>(
+        &self,
+        keys: Vec<StreamName>,
+        rule: impl FnMut(&Stage<'_>, &mut Batch<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let engine = self.engine.clone();
+        blocking(move || {
+            let keys: Vec<&StreamName> = keys.iter().collect();
+            engine.decide(&keys, rule).map(|(found, _)| found)
+        })
+        .await
+    }
+
+    fn claimer(&self, now: Timestamp, token_sha256: &str, limit_seconds: u64) -> Claimer {
+        let stands = match limit_seconds {
+            0 => LEASE_OPEN,
+            seconds => Duration::from_secs(seconds).saturating_add(LEASE_BEYOND),
+        };
+        Claimer {
+            worker: self.name.clone(),
+            pid: self.identity.pid,
+            process_start: self.identity.start.clone(),
+            boot_id: self.identity.boot_id.clone(),
+            host: self.host.clone(),
+            lease_until: now.plus(stands),
+            token_sha256: token_sha256.to_owned(),
+        }
+    }
+}
+
+/// Does what may block on a thread for that.
+async fn blocking<T: Send + 'static>(
+    what: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(what).await;
+    done.unwrap_or_else(|e| {
+        Err(Error::new(ErrorKind::Unavailable, "a thread of the worker broke off").caused_by(e))
+    })
+}
+
+/// What a task of a shift tells when it is done.
+#[derive(Debug)]
+enum Done {
+    Run(String),
+    Sending(Waybill),
+}
+
+/// One time that a worker works.
+struct Shift<'a> {
+    worker: &'a Worker,
+    until: Until,
+    stop: watch::Receiver<bool>,
+    wakes: watch::Receiver<u64>,
+    role: Option<Role>,
+    /// The runs that are at work here, and how each is told to stop.
+    runs: BTreeMap<String, watch::Sender<Option<Stop>>>,
+    /// What is being sent.
+    sending: BTreeSet<Waybill>,
+    tasks: JoinSet<Result<()>>,
+    done: mpsc::UnboundedSender<Done>,
+    finished: mpsc::UnboundedReceiver<Done>,
+    next_upkeep: Option<Timestamp>,
+}
+
+impl Shift<'_> {
+    async fn work(&mut self) -> Result<()> {
+        loop {
+            let stopping = *self.stop.borrow();
+            let seen = *self.wakes.borrow_and_update();
+            self.take_role().await?;
+            let work = self.work_at_hand().await?;
+            self.pass_on_wishes(&work, stopping);
+            let mut did = false;
+            if !stopping {
+                did |= self.look_after(&work).await?;
+                did |= self.claim_runs(&work).await?;
+            }
+            if stopping && self.runs.is_empty() {
+                return Ok(());
+            }
+            if did {
+                self.collect().await?;
+                continue;
+            }
+            if !stopping && self.may_go_home(&work) {
+                // Whoever asks for work from here on finds nobody home; whoever asked before is seen below.
+                self.role = None;
+                let again = self.work_at_hand().await?;
+                if *self.wakes.borrow() == seen && self.may_go_home(&again) {
+                    return Ok(());
+                }
+                continue;
+            }
+            self.wait(&work).await?;
+        }
+    }
+
+    async fn work_at_hand(&self) -> Result<Arc<Work>> {
+        let engine = self.worker.engine.clone();
+        blocking(move || Ok(Arc::new(engine.work()?.state().clone()))).await
+    }
+
+    async fn take_role(&mut self) -> Result<()> {
+        if self.role.is_some() {
+            return Ok(());
+        }
+        let engine = self.worker.engine.clone();
+        self.role = blocking(move || engine.take_worker_role()).await?;
+        if self.role.is_some() {
+            self.settle_tries_of_the_dead().await?;
+        }
+        Ok(())
+    }
+
+    /// Tells runs at work here that somebody wants them to end.
+    fn pass_on_wishes(&self, work: &Work, stopping: bool) {
+        for (run_id, stop) in &self.runs {
+            let killed = work.run(run_id).is_some_and(|run| run.kill.is_some());
+            let wish = match (killed, stopping) {
+                (true, _) => Some(Stop::Kill),
+                (false, true) => Some(Stop::Shutdown),
+                (false, false) => None,
+            };
+            if wish.is_some() && stop.borrow().is_none() {
+                stop.send_replace(wish);
+            }
+        }
+    }
+
+    /// What only the one with the role does. Whether anything was done.
+    async fn look_after(&mut self, work: &Arc<Work>) -> Result<bool> {
+        if self.role.is_none() {
+            return Ok(false);
+        }
+        let mut did = self.recover(work).await?;
+        did |= self.send_what_is_due(work);
+        let now = self.worker.engine.clock().now();
+        if self.next_upkeep.is_none_or(|at| at <= now) && self.until == Until::Stopped {
+            self.next_upkeep = Some(now.plus(UPKEEP_EVERY));
+            let (engine, setup) = (self.worker.engine.clone(), Arc::clone(&self.worker.setup));
+            blocking(move || {
+                engine.keep_up(&setup.config.time_rules(), setup.config.limits()).map(drop)
+            })
+            .await?;
+        }
+        Ok(did)
+    }
+
+    /// Claims runs as long as there is room for them.
+    async fn claim_runs(&mut self, work: &Work) -> Result<bool> {
+        let only = match &self.until {
+            Until::Ended(run_id) => Some(run_id.clone()),
+            Until::Stopped | Until::Idle => None,
+        };
+        let fits = move |id: &str| only.as_deref().is_none_or(|only| only == id);
+        let mut did = false;
+        while self.runs.len() < self.worker.setup.runs_max {
+            // The look without the lock spares an append that would find nothing.
+            let next =
+                work.next_claim(|run| fits(&run.run_id) && !self.runs.contains_key(&run.run_id));
+            let Some(next) = next else { return Ok(did) };
+            let limit = next.timeout_seconds;
+            let (token, hash) = job::token();
+            let now = self.worker.engine.clock().now();
+            let who = self.worker.claimer(now, &hash, limit);
+            let wanted = fits.clone();
+            let rule = move |stage: &Stage<'_>, batch: &mut Batch<'_>| {
+                claim(stage, batch, &who, |run| wanted(&run.run_id))
+            };
+            let Some(claimed) = self.worker.decide(Vec::new(), rule).await? else { return Ok(did) };
+            did = true;
+            self.begin(claimed, token);
+            if self.until != Until::Stopped && self.until != Until::Idle {
+                break;
+            }
+            if self.work_at_hand().await?.next_claim(|run| fits(&run.run_id)).is_none() {
+                break;
+            }
+        }
+        Ok(did)
+    }
+
+    /// Whether nothing is left that this worker is here for.
+    fn may_go_home(&self, work: &Work) -> bool {
+        let at_rest = self.runs.is_empty() && self.sending.is_empty();
+        match &self.until {
+            Until::Stopped => false,
+            // Runs that others have are theirs, and so is what goes out when another has the role.
+            Until::Idle => {
+                let ours = work.runs().iter().any(|run| !run.is_claimed());
+                let goes_out = self.role.is_some() && !work.outgoing().is_empty();
+                at_rest && !ours && !goes_out
+            }
+            Until::Ended(run_id) => at_rest && work.run(run_id).is_none(),
+        }
+    }
+
+    /// Waits until something has happened, or it is time for the next try, or to look again.
+    async fn wait(&mut self, work: &Work) -> Result<()> {
+        let now = self.worker.engine.clock().now();
+        let tries = work.outgoing().into_iter().filter_map(|(_, out)| work.next_try(out));
+        let next = tries.min().map_or(LOOK_EVERY, |at| {
+            let micros = at.as_micros().saturating_sub(now.as_micros()).max(MICROS_LEAST);
+            Duration::from_micros(micros.unsigned_abs()).min(LOOK_EVERY)
+        });
+        tokio::select! {
+            _ = self.wakes.changed() => {}
+            _ = self.stop.changed() => {}
+            Some(done) = self.finished.recv() => self.forget(&done),
+            () = tokio::time::sleep(next) => {}
+        }
+        self.collect().await
+    }
+
+    /// Takes what tasks have told; the error of one ends the shift.
+    async fn collect(&mut self) -> Result<()> {
+        while let Ok(done) = self.finished.try_recv() {
+            self.forget(&done);
+        }
+        while let Some(joined) = self.tasks.try_join_next() {
+            joined.unwrap_or_else(|e| {
+                Err(Error::new(ErrorKind::Unavailable, "a task of the worker broke off")
+                    .caused_by(e))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, done: &Done) {
+        match done {
+            Done::Run(run_id) => drop(self.runs.remove(run_id)),
+            Done::Sending(waybill) => drop(self.sending.remove(waybill)),
+        }
+    }
+}
+
+/// A try that is due and was not made waits for something else: it is looked at again after this time.
+const MICROS_LEAST: i64 = 200_000;
+
+/// So often what time and the limits archive is recorded.
+const UPKEEP_EVERY: Duration = Duration::from_secs(60);

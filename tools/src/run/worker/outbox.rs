@@ -1,0 +1,189 @@
+//! What goes out: announces and deliveries that are due, each as a task of its own, so that one that waits holds up no
+//! other.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use annals_engine::Result;
+use annals_engine::id::StreamName;
+use annals_engine::session::run::{Batch, Stage, Trial, Tried, Wording, announce, attempt, tried};
+use annals_engine::session::silent::{Lane, Silence};
+use annals_engine::session::work::{Outgoing, Waybill, Work};
+
+use super::{Done, Shift, Worker, blocking};
+
+/// What is sent, and to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// The try.
+    pub attempt_id: String,
+    /// The same for each try of one thing: who takes it can tell that it has it already.
+    pub idempotency_key: String,
+    /// The run that it belongs to.
+    pub run_id: Option<String>,
+    /// The session that it leaves.
+    pub session_key: String,
+    /// The channel.
+    pub channel: String,
+    /// The recipient on that channel.
+    pub to: Option<String>,
+    /// The account on that channel.
+    pub account_id: Option<String>,
+    /// The thread.
+    pub thread_id: Option<String>,
+    /// The text.
+    pub text: String,
+    /// What it is: `reply`, `failure` or `announce`.
+    pub kind: String,
+    /// The position of the turn that it carries.
+    pub turn_seq: Option<u64>,
+}
+
+/// Takes parcels out of the house, and tells what became of each.
+pub trait Carrier: std::fmt::Debug + Send + Sync {
+    /// Carries one. It is asked for once a try, after the try was recorded.
+    fn carry(&self, parcel: Parcel) -> Pin<Box<dyn Future<Output = Tried> + Send + '_>>;
+}
+
+impl Shift<'_> {
+    /// Nobody knows what became of tries that a worker before this one made and did not tell the end of.
+    pub(super) async fn settle_tries_of_the_dead(&self) -> Result<()> {
+        let work = self.work_at_hand().await?;
+        for (waybill, outgoing) in work.outgoing() {
+            let Some(trying) = &outgoing.trying else { continue };
+            let unknown = Tried::Unknown("unconfirmed".to_owned());
+            self.worker.tried(waybill.clone(), trying.attempt_id.clone(), unknown).await?;
+        }
+        Ok(())
+    }
+
+    /// Begins to send what is due. Whether there was anything.
+    pub(super) fn send_what_is_due(&mut self, work: &Arc<Work>) -> bool {
+        let now = self.worker.engine.clock().now();
+        let mut did = false;
+        for (waybill, outgoing) in work.outgoing() {
+            let is_due = work.next_try(outgoing).is_some_and(|at| at <= now);
+            let waits = match waybill {
+                Waybill::Announce { requester, .. } => {
+                    outgoing.turn_seq.is_none()
+                        && (work.is_busy(requester) || self.tells(requester))
+                }
+                Waybill::Delivery { .. } => false,
+            };
+            if !is_due || waits || !self.sending.insert(waybill.clone()) {
+                continue;
+            }
+            did = true;
+            let (worker, done) = (self.worker.clone(), self.done.clone());
+            let (waybill, outgoing) = (waybill.clone(), Arc::clone(outgoing));
+            self.tasks.spawn(async move {
+                let sent = worker.send(&waybill, &outgoing).await;
+                // The shift may be over.
+                let _ = done.send(Done::Sending(waybill));
+                sent
+            });
+        }
+        did
+    }
+
+    /// Whether an announce to this session is on its way already: the next one follows it, so that they come in the order
+    /// of the ends.
+    fn tells(&self, to: &str) -> bool {
+        self.sending.iter().any(
+            |waybill| matches!(waybill, Waybill::Announce { requester, .. } if requester == to),
+        )
+    }
+}
+
+impl Worker {
+    async fn send(&self, waybill: &Waybill, outgoing: &Arc<Outgoing>) -> Result<()> {
+        let wording = {
+            let (engine, rules) = (self.engine.clone(), self.setup.rules.clone());
+            let (waybill, outgoing) = (waybill.clone(), Arc::clone(outgoing));
+            blocking(move || match (&waybill, outgoing.turn_seq) {
+                (Waybill::Announce { run_id, .. }, None) => {
+                    announce::wording(engine.store(), run_id, &outgoing, &rules.silent)
+                }
+                _ => Ok(Wording::default()),
+            })
+            .await?
+        };
+        let keys = StreamName::new(waybill.stream()).into_iter().collect();
+        let (rules, name) = (self.setup.rules.clone(), waybill.clone());
+        let rule = move |stage: &Stage<'_>, batch: &mut Batch<'_>| {
+            attempt(stage, batch, &rules, (&name, &wording))
+        };
+        let trial = self.decide(keys, rule).await?;
+        let Trial::Send { attempt_id, target, turn_seq, .. } = trial else { return Ok(()) };
+        let text = self.text(waybill, turn_seq).await?;
+        let parcel = Parcel {
+            attempt_id: attempt_id.clone(),
+            idempotency_key: key_of(waybill, outgoing),
+            run_id: waybill.run_id().map(str::to_owned),
+            session_key: waybill.stream().to_owned(),
+            channel: target.channel.unwrap_or_default(),
+            to: target.to,
+            account_id: target.account_id,
+            thread_id: target.thread_id,
+            text,
+            kind: kind_of(waybill, outgoing).to_owned(),
+            turn_seq,
+        };
+        let became = self.carrier.carry(parcel).await;
+        self.tried(waybill.clone(), attempt_id, became).await
+    }
+
+    pub(super) async fn tried(
+        &self,
+        waybill: Waybill,
+        attempt_id: String,
+        became: Tried,
+    ) -> Result<()> {
+        let rules = self.setup.rules.clone();
+        let keys = StreamName::new(waybill.stream()).into_iter().collect();
+        let rule = move |stage: &Stage<'_>, batch: &mut Batch<'_>| {
+            tried(stage, batch, &rules, (&waybill, &attempt_id), &became)
+        };
+        self.decide(keys, rule).await
+    }
+
+    /// What goes out: the turn without silent tokens, or for a run that failed a notice.
+    async fn text(&self, waybill: &Waybill, turn_seq: Option<u64>) -> Result<String> {
+        let (engine, rules) = (self.engine.clone(), self.setup.rules.clone());
+        let waybill = waybill.clone();
+        blocking(move || {
+            if turn_seq.is_some() {
+                let said = announce::text_at(engine.store(), waybill.stream(), turn_seq)?;
+                let silence = Silence::of(&said, &rules.silent, Lane::Foreground);
+                return Ok(silence.outbound().to_owned());
+            }
+            let told = announce::told(engine.store(), waybill.run_id().unwrap_or_default())?;
+            let Some(end) = told.finished else { return Ok(String::new()) };
+            let why = end.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+            Ok(format!("The run ended without an answer: {}{why}.", end.status))
+        })
+        .await
+    }
+}
+
+/// The key that goes with each try of one thing: who takes it can tell that it is the same.
+fn key_of(waybill: &Waybill, outgoing: &Outgoing) -> String {
+    match waybill {
+        Waybill::Announce { run_id, .. } => {
+            let child = outgoing.child_key.as_deref().unwrap_or_default();
+            format!("announce:v1:{child}:{run_id}")
+        }
+        Waybill::Delivery { session, run_id, turn_seq } => {
+            let run_id = run_id.as_deref().unwrap_or_default();
+            let turn = turn_seq.map(|seq| seq.to_string()).unwrap_or_default();
+            format!("delivery:v1:{session}:{run_id}:{turn}")
+        }
+    }
+}
+
+fn kind_of<'a>(waybill: &Waybill, outgoing: &'a Outgoing) -> &'a str {
+    match waybill {
+        Waybill::Announce { .. } => "announce",
+        Waybill::Delivery { .. } => outgoing.reason.as_deref().unwrap_or("reply"),
+    }
+}
