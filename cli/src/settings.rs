@@ -1,9 +1,9 @@
 //! The settings of this run of the program: read when somebody asks first, and then the same for all.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use annals_engine::config::{Config, Sources, load, read_file};
+use annals_engine::config::{Config, Sources, Warning, load, read_file};
 use etcetera::BaseStrategy;
 
 use crate::args::Global;
@@ -47,14 +47,21 @@ pub(crate) fn get() -> Result<&'static Config, Failure> {
     if let (true, None, Some(path)) = (must_be, &text, &path) {
         return Err(Failure::not_found(format!("there is no configuration {}", path.display())));
     }
-    let flags = SAID.get().map_or(&[][..], |said| &said.flags);
-    let variable = |name: &str| std::env::var_os(name);
-    let file = path.as_deref().zip(text.as_deref());
-    let (config, warnings) = load(&Sources { flags, variable: &variable, file })?;
+    let (config, warnings) = with(path.as_deref().zip(text.as_deref()))?;
     for warning in warnings {
         say(&format!("note: {}", one_line(&warning.to_string())));
     }
     Ok(LOADED.get_or_init(|| config))
+}
+
+/// The settings that would be in force with this file, and what in it is none.
+///
+/// # Errors
+/// What [`load`] says.
+pub(crate) fn with(file: Option<(&Path, &str)>) -> Result<(Config, Vec<Warning>), Failure> {
+    let flags = SAID.get().map_or(&[][..], |said| &said.flags);
+    let variable = |name: &str| std::env::var_os(name);
+    Ok(load(&Sources { flags, variable: &variable, file })?)
 }
 
 /// Where the file is, and whether somebody said so: then it must be there.

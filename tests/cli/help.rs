@@ -42,7 +42,9 @@ fn help_is_as_written_down() {
         check(&format!("session-{verb}"), &["session", verb, "--help"]);
     }
     check("sessions-search", &["sessions", "search", "--help"]);
-    check("config-show", &["config", "show", "--help"]);
+    for verb in ["init", "show", "set"] {
+        check(&format!("config-{verb}"), &["config", verb, "--help"]);
+    }
     check("tools-call", &["tools", "call", "--help"]);
     check("sessions-list", &["sessions", "list", "--help"]);
     check("sessions-history", &["sessions", "history", "--help"]);

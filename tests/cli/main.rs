@@ -6,6 +6,7 @@ mod support;
 mod arguments;
 mod chats;
 mod color;
+mod config_file;
 mod events;
 mod follow;
 mod help;

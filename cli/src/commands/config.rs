@@ -1,4 +1,9 @@
-//! `config`: which settings are in force, and where each came from.
+//! `config`: which settings are in force, where each came from, and the file that they stand in.
+
+mod init;
+mod set;
+
+use std::path::PathBuf;
 
 use annals_engine::config::table::SETTINGS;
 use annals_engine::config::{Config, Held, Origin};
@@ -12,11 +17,13 @@ use crate::output::text::one_line;
 use crate::output::{Format, Output};
 use crate::{settings, store};
 
-/// Show settings, and where each came from
+/// Show and change settings
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
+    Init(init::Init),
     Show(Show),
     Get(Get),
+    Set(set::Set),
     Path(Path),
 }
 
@@ -66,8 +73,10 @@ const HIDDEN: &str = "(hidden)";
 
 pub(crate) fn run(verb: &Verb, context: &mut Context) -> Result<Exit, Failure> {
     match verb {
+        Verb::Init(args) => init::run(args, context),
         Verb::Show(args) => show(args, context),
         Verb::Get(args) => get(args, context),
+        Verb::Set(args) => set::run(args, context),
         Verb::Path(_) => path(context),
     }
 }
@@ -204,16 +213,24 @@ fn get(args: &Get, context: &mut Context) -> Result<Exit, Failure> {
 fn path(context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("config path", &[Format::Table, Format::Json])?;
-    let (Some(path), _) = settings::place() else {
-        return Err(Failure::not_found("there is no home folder for a file of settings")
-            .hint("name one with --config FILE or ANNALS_CONFIG"));
-    };
+    let path = place()?;
     if out.format == Format::Json {
         out.object(&serde_json::json!({"ok": true, "path": path.display().to_string()}))?;
     } else {
         out.line(&path.display().to_string())?;
     }
     Ok(Exit::Ok)
+}
+
+/// Where the file of settings is, or would be.
+///
+/// # Errors
+/// Not found when there is no home folder for one and nobody names it.
+fn place() -> Result<PathBuf, Failure> {
+    settings::place().0.ok_or_else(|| {
+        Failure::not_found("there is no home folder for a file of settings")
+            .hint("name one with --config FILE or ANNALS_CONFIG")
+    })
 }
 
 /// A value for eyes: texts without quotes.

@@ -1,6 +1,6 @@
 //! Sources into one configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -57,7 +57,7 @@ pub fn load(sources: &Sources<'_>) -> Result<(Config, Vec<Warning>)> {
             held.insert(at, Held { value, origin: Origin::File, secret: setting.is_secret() });
         }
         warnings = unknown;
-        agents_have_ids(&held).map_err(|e| e.path(path))?;
+        agents_have_ids(held.keys().map(String::as_str)).map_err(|e| e.path(path))?;
         let sha256 =
             Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
         file = Some(SourceFile { path: path.to_path_buf(), sha256 });
@@ -85,12 +85,13 @@ pub fn load(sources: &Sources<'_>) -> Result<(Config, Vec<Warning>)> {
     Ok((Config { held, file }, warnings))
 }
 
-/// Every agent of the list has an id.
-fn agents_have_ids(held: &BTreeMap<String, Held>) -> Result<()> {
-    let places = held.keys().filter_map(|path| path.strip_prefix("agents.list["));
+/// Every agent of the list has an id: `paths` are those of all that is set.
+pub(super) fn agents_have_ids<'a>(paths: impl Iterator<Item = &'a str>) -> Result<()> {
+    let paths: BTreeSet<&str> = paths.collect();
+    let places = paths.iter().filter_map(|path| path.strip_prefix("agents.list["));
     for index in places.filter_map(|rest| rest.split_once(']').map(|(index, _)| index)) {
         let place = format!("agents.list[{index}]");
-        if !held.contains_key(&format!("{place}.id")) {
+        if !paths.contains(format!("{place}.id").as_str()) {
             return Err(Error::invalid(format!("{place} has no id"))
                 .field(place)
                 .hint("every agent has an id, such as { id: 'ops' }"));

@@ -3,6 +3,7 @@
 //! It knows which settings there are ([`table`]) and what they may be, and turns them into the types that the domain
 //! works with. Variables and the file's text are handed in.
 
+mod edit;
 mod file;
 mod kind;
 mod load;
@@ -11,7 +12,8 @@ mod typed;
 
 pub mod table;
 
-pub use file::read_file;
+pub use edit::{Edited, edit};
+pub use file::{read_file, write_file};
 pub use load::{Sources, Warning, load};
 
 use std::collections::BTreeMap;

@@ -13,15 +13,94 @@ pub(super) type Leaf = (String, &'static Setting, Value);
 
 /// The settings of a file, checked, and what in it is none.
 pub(super) fn leaves(text: &str) -> Result<(Vec<Leaf>, Vec<Warning>)> {
+    let root = parse(text)?;
+    let mut found = Walk { leaves: Vec::new(), warnings: Vec::new() };
+    found.below("", &SETTINGS.iter().map(|s| (s, s.path)).collect::<Vec<_>>(), &root)?;
+    Ok((found.leaves, found.warnings))
+}
+
+/// The tree of values that a file is.
+///
+/// # Errors
+/// `InvalidInput` when it is not JSON5, with line and column; when it is nested too deep or no object.
+pub(super) fn parse(text: &str) -> Result<Value> {
     check_depth(text)?;
     let root: Value = json5::from_str(text).map_err(|e| unreadable(&e))?;
     if !root.is_object() {
         return Err(Error::invalid("the configuration is not an object")
             .hint("it looks like { session: { reset: { mode: \"daily\", atHour: 4 } } }"));
     }
-    let mut found = Walk { leaves: Vec::new(), warnings: Vec::new() };
-    found.below("", &SETTINGS.iter().map(|s| (s, s.path)).collect::<Vec<_>>(), &root)?;
-    Ok((found.leaves, found.warnings))
+    Ok(root)
+}
+
+/// A step of a path into a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step<'a> {
+    /// A member of an object.
+    Name(&'a str),
+    /// A place in a list.
+    Index(usize),
+}
+
+/// The steps of a path such as `agents.list[0].id`, and the setting at its end.
+///
+/// # Errors
+/// `InvalidInput` for a path at which no setting stands.
+pub(super) fn setting_at(path: &str) -> Result<(Vec<Step<'_>>, &'static Setting)> {
+    let mut steps = Vec::new();
+    for part in path.split('.') {
+        let (name, mut places) = part.split_at(part.find('[').unwrap_or(part.len()));
+        steps.push(Step::Name(name));
+        while !places.is_empty() {
+            let inside = places.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+            let place = inside.and_then(|(index, rest)| Some((index.parse().ok()?, rest)));
+            let (index, rest) = place.ok_or_else(|| {
+                Error::invalid(format!("{part:?} is no place in a list"))
+                    .field(path)
+                    .hint("a place in a list looks like agents.list[0].id, counted from 0")
+            })?;
+            steps.push(Step::Index(index));
+            places = rest;
+        }
+    }
+    let mut candidates: Vec<_> = SETTINGS.iter().map(|s| (s, s.path)).collect();
+    for step in &steps {
+        let name = match step {
+            Step::Name(name) => name,
+            Step::Index(_) => "[]",
+        };
+        let inner = narrowed(&candidates, name);
+        if inner.is_empty() {
+            return Err(no_setting(path, name, &candidates));
+        }
+        candidates = inner;
+    }
+    let found = candidates.iter().find(|(_, rest)| rest.is_empty());
+    let (setting, _) = found.ok_or_else(|| no_setting(path, "", &candidates))?;
+    Ok((steps, setting))
+}
+
+fn no_setting(path: &str, name: &str, candidates: &Candidates) -> Error {
+    let error = Error::invalid(format!("{path} is not a setting")).field(path);
+    if let Some((whole, _)) = candidates.iter().find(|(_, rest)| rest.is_empty()) {
+        return error.hint(format!("{} is one setting: {}", whole.path, whole.legal()));
+    }
+    let names = names(candidates);
+    match nearest(name, &names) {
+        Some(known) => error.hint(format!("did you mean {known}?")),
+        None if names.is_empty() => error.hint("`annals config show --all` lists the settings"),
+        None => error.hint(format!("there are {}", names.join(", "))),
+    }
+}
+
+/// The known name that is most like one.
+fn nearest(name: &str, names: &[&str]) -> Option<String> {
+    names
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(known, name), *known))
+        .min()
+        .filter(|(distance, known)| *distance <= known.len().div_ceil(3))
+        .map(|(_, known)| known.to_owned())
 }
 
 /// How deep a configuration is nested at the most.
@@ -102,12 +181,7 @@ impl Walk {
         if !inner.is_empty() {
             return self.below(&full, &inner, value);
         }
-        let nearest = names(candidates)
-            .into_iter()
-            .map(|known| (strsim::damerau_levenshtein(known, name), known))
-            .min()
-            .filter(|(distance, known)| *distance <= known.len().div_ceil(3))
-            .map(|(_, known)| known.to_owned());
+        let nearest = nearest(name, &names(candidates));
         self.warnings.push(Warning { path: full, nearest });
         Ok(())
     }
