@@ -69,6 +69,8 @@ impl Global {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    #[command(subcommand)]
+    Agents(commands::agents::Verb),
     Quickstart(commands::quickstart::Args),
     Tail(commands::tail::Args),
     Log(commands::log::Args),
@@ -98,7 +100,7 @@ pub(crate) enum Verb {
 const GROUPS: &[(&str, &[&str])] = &[
     ("First steps", &["quickstart"]),
     ("Watch and ask", &["tail", "log", "stats", "usage", "replay"]),
-    ("Sessions", &["sessions", "session", "tools", "runs", "heartbeat"]),
+    ("Sessions", &["sessions", "session", "tools", "runs", "agents", "heartbeat"]),
     ("In and out", &["import", "export"]),
     ("Care", &["verify", "repair", "config"]),
     ("Shell", &["completions"]),

@@ -1,5 +1,6 @@
 //! The verbs, one file each: every one takes its arguments and the context, and answers with an exit code or a failure.
 
+pub(crate) mod agents;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod export;
@@ -56,6 +57,7 @@ pub(crate) fn run(args: &[OsString]) -> Exit {
 
 fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
     match &cli.verb {
+        Verb::Agents(verb) => agents::run(verb, context),
         Verb::Quickstart(args) => quickstart::run(args, context),
         Verb::Tail(args) => tail::run(args, context),
         Verb::Log(args) => log::run(args, context),

@@ -18,7 +18,6 @@ pub(crate) enum Exit {
     /// There is nothing under the name given.
     NotFound,
     /// The time given passed.
-    #[expect(dead_code, reason = "the table is the interface; no verb waits yet")]
     Timeout,
     /// A policy, a permission, a setting or a read-only file system says no.
     Denied,

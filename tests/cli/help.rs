@@ -24,6 +24,7 @@ fn help_is_as_written_down() {
         "usage",
         "replay",
         "runs",
+        "agents",
         "sessions",
         "session",
         "import",
@@ -48,6 +49,7 @@ fn help_is_as_written_down() {
     check("tools-call", &["tools", "call", "--help"]);
     check("sessions-list", &["sessions", "list", "--help"]);
     check("sessions-history", &["sessions", "history", "--help"]);
+    check("agents-try", &["agents", "try", "--help"]);
     check("runs-list", &["runs", "list", "--help"]);
     check("runs-show", &["runs", "show", "--help"]);
     assert_eq!(home.ok(&["-h"]), home.ok(&["--help"]));

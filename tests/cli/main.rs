@@ -3,6 +3,7 @@
 
 mod support;
 
+mod agents;
 mod arguments;
 mod chats;
 mod color;

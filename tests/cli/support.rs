@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 
 use annals_engine::clock::{Clock, SystemClock};
 use annals_engine::engine::{Engine, Options};
@@ -127,6 +128,52 @@ impl Ran {
             stderr: String::from_utf8(output.stderr).expect("UTF-8"),
         }
     }
+}
+
+/// The fake agent, a program of the package `annals-tests`: `tests/src/bin/fake-agent.rs` says what it can do. Cargo builds
+/// it for the tests of that package alone, and what lies beside this test may be old; so it is compiled here, once for
+/// every state of its source. It is one file that uses the standard library alone.
+pub(crate) fn fake_agent() -> &'static Path {
+    static AGENT: OnceLock<PathBuf> = OnceLock::new();
+    AGENT.get_or_init(|| {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/src/bin/fake-agent.rs");
+        let text = fs::read(source).expect("its source");
+        let hash = {
+            let mut hasher = std::hash::DefaultHasher::new();
+            std::hash::Hash::hash(&text, &mut hasher);
+            std::hash::Hasher::finish(&hasher)
+        };
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let agent = folder.join(format!("fake-agent-{hash:016x}"));
+        if agent.exists() {
+            return agent;
+        }
+        // Tests that run at the same time each compile their own, and the last one's stays.
+        let new = tempfile::Builder::new().prefix("fake-agent-").tempdir_in(folder).expect("room");
+        let made = new.path().join("fake-agent");
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        #[expect(clippy::disallowed_methods, reason = "the agent of the tests is compiled")]
+        let status =
+            Command::new(rustc).args(["--edition", "2024", "-o"]).arg(&made).arg(source).status();
+        assert!(status.expect("a compiler").success(), "the fake agent does not compile");
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the agent of the tests is put in its place"
+        )]
+        fs::rename(&made, &agent).expect("in its place");
+        agent
+    })
+}
+
+/// Configures the fake agent, under these ids with these steps.
+pub(crate) fn configure_agents(home: &Home, agents: &[(&str, &[&str])]) {
+    let of = |(id, steps): &(&str, &[&str])| {
+        serde_json::json!({ "id": id, "run": { "command": fake_agent(), "args": steps, "cwd": home.path(),
+            "timeouts": { "killGrace": 1 }, "env": { "FAKE_AGENT_ANNALS": env!("CARGO_BIN_EXE_annals") } } })
+    };
+    let list: Vec<Value> = agents.iter().map(of).collect();
+    let config = serde_json::json!({ "agents": { "list": list } });
+    write(home.path().join(".config/annals/annals.json5"), config.to_string());
 }
 
 /// Writes a file, as somebody who is not the program.

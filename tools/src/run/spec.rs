@@ -9,6 +9,13 @@ use annals_engine::{Error, Result};
 use super::arguments::{Placeholder, occurs};
 use super::dialect::{Dialect, OutputForm};
 
+/// A configuration that is complete: five lines to begin with.
+pub const EXAMPLE: &str = r#"{ agents: { list: [
+  { id: "main", run: { command: "claude", dialect: "claude-stream-json",
+      args: ["-p", "--output-format", "stream-json", "--verbose", "--model={model}"] } },
+  { id: "echo", run: { command: "cat" } },
+] } }"#;
+
 /// An agent that can run: it has a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSpec {
@@ -67,6 +74,18 @@ pub enum Input {
     File,
 }
 
+impl Input {
+    /// The word of the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdin => "stdin",
+            Self::Arg => "arg",
+            Self::File => "file",
+        }
+    }
+}
+
 /// How long a run may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
@@ -109,6 +128,18 @@ pub enum Sandbox {
     NonMain,
     /// All.
     All,
+}
+
+impl Sandbox {
+    /// The word of the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::NonMain => "non-main",
+            Self::All => "all",
+        }
+    }
 }
 
 impl Default for Timeouts {
@@ -340,6 +371,17 @@ mod tests {
     fn spec(run: &str) -> AgentSpec {
         let config = config(&format!("{{id: 'a', run: {run}}}"));
         AgentSpec::of(&config, "a").unwrap().unwrap()
+    }
+
+    /// Goal: the lines that people are shown to begin with are right. Method: they are read.
+    #[test]
+    fn the_example() {
+        let file = Some((Path::new("/c/annals.json5"), EXAMPLE));
+        let (config, warnings) = load(&Sources { flags: &[], variable: &|_| None, file }).unwrap();
+        assert_eq!((warnings.len(), EXAMPLE.lines().count()), (0, 5));
+        let specs = AgentSpec::all(&config).unwrap();
+        assert_eq!(specs.len(), 2);
+        assert!(specs[0].takes_model() && specs[0].dialect == Dialect::ClaudeStreamJson);
     }
 
     /// Goal: a command alone is an agent, with the defaults that are promised. Method: one.
