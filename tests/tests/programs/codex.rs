@@ -1,11 +1,12 @@
 //! Codex.
 
-use annals_engine::session::event::Role;
+use annals_engine::session::event::{OutputStream, Role};
 use annals_tests::model_api::{ModelApi, Reply};
-use annals_tools::run::dialect::{Counted, Told};
+use annals_tools::run::Job;
+use annals_tools::run::dialect::Counted;
 use serde_json::json;
 
-use super::agent::Agent;
+use super::agent::{Agent, gone};
 use super::{tokens, turns};
 
 /// Goal: a turn and the next one of the same thread; what both count is the thread. Method: the second run goes on with
@@ -15,23 +16,41 @@ fn a_thread_goes_on() {
     let api = ModelApi::start([Reply::text("Blue."), Reply::text("I said blue.")]).unwrap();
     let Some(codex) = Agent::codex(&api) else { return };
     let first = codex.ask("Which colour?");
-    assert_eq!((first.reply.text.as_deref(), first.exit), (Some("Blue."), Some(0)), "{first:?}");
+    assert_eq!(first.told(), r#"ok - 0 "Blue.""#, "{first:?}");
     assert_eq!(turns(&first), [(Role::Assistant, "Blue.".to_owned())]);
-    assert_eq!(first.reply.tokens, Some(tokens(90, 20, 10)));
-    let id = first.reply.agent_session_id.clone().unwrap();
-    assert!(first.told.contains(&Told::AgentSession(id.clone())));
+    assert_eq!(first.heard_on(OutputStream::Stdout), "Blue.\n");
+    let reply = first.outcome.reply;
+    assert_eq!(reply.tokens, Some(tokens(90, 20, 10)));
 
-    let mut second = codex.resume(&id, "What did you say?");
-    assert_eq!(second.reply.text.as_deref(), Some("I said blue."), "{second:?}");
-    assert_eq!(second.reply.agent_session_id, Some(id));
-    assert_eq!(second.reply.counted, Counted::AgentSession);
-    assert_eq!(second.reply.tokens, Some(tokens(180, 40, 20)));
-    second.reply.beyond(&first.reply.tokens.unwrap());
-    assert_eq!(second.reply.tokens, Some(tokens(90, 20, 10)));
+    let second = codex.resume(reply.agent_session_id.as_ref().unwrap(), "What did you say?");
+    assert_eq!(second.told(), r#"ok - 0 "I said blue.""#, "{second:?}");
+    let mut again = second.outcome.reply;
+    assert_eq!(again.agent_session_id, reply.agent_session_id);
+    assert_eq!((again.counted, &again.tokens), (Counted::AgentSession, &Some(tokens(180, 40, 20))));
+    again.beyond(&reply.tokens.unwrap());
+    assert_eq!((again.counted, &again.tokens), (Counted::Run, &Some(tokens(90, 20, 10))));
     let asked = api.asked();
     assert_eq!(asked.len(), 2);
-    assert!(asked[1].holds("Which colour?") && asked[1].holds("Blue."));
-    assert!(asked[1].holds("What did you say?"));
+    for said in ["Which colour?", "Blue.", "What did you say?"] {
+        assert!(asked[1].holds(said), "{said}");
+    }
+}
+
+/// Goal: a model and a thinking level that are asked for are what the program works with. Method: what the interface is
+/// asked for.
+#[test]
+fn a_model_is_asked_for() {
+    let api = ModelApi::start([Reply::text("Yes.")]).unwrap();
+    let Some(codex) = Agent::codex(&api) else { return };
+    let ran = codex.run(Job {
+        prompt: "Is it you?".to_owned(),
+        model: Some("another".to_owned()),
+        thinking: Some("low".to_owned()),
+        ..codex.job()
+    });
+    assert_eq!(ran.told(), r#"ok - 0 "Yes.""#, "{ran:?}");
+    let asked = &api.asked()[0].body;
+    assert_eq!(asked["model"], "another");
 }
 
 /// Goal: commands and what they print are turns that belong to each other. Method: one that succeeds and one that
@@ -46,20 +65,23 @@ fn tools_are_called() {
     let api = ModelApi::start(script).unwrap();
     let Some(codex) = Agent::codex(&api) else { return };
     let ran = codex.ask("How much is it?");
-    assert_eq!(ran.reply.text.as_deref(), Some("It is 23."), "{ran:?}");
-    let roles: Vec<_> = ran.reply.turns.iter().map(|turn| turn.role).collect();
+    assert_eq!(ran.told(), r#"ok - 0 "It is 23.""#, "{ran:?}");
+    let turns = &ran.outcome.reply.turns;
+    let roles: Vec<_> = turns.iter().map(|turn| turn.role).collect();
     let (said, answered) = (Role::Assistant, Role::ToolResult);
     assert_eq!(roles, [said, said, answered, said, answered, said]);
-    let turns = &ran.reply.turns;
-    assert_eq!(turns[1].calls, [turns[2].call_id.clone().unwrap()]);
-    assert_eq!(turns[3].calls, [turns[4].call_id.clone().unwrap()]);
+    for at in [1, 3] {
+        let call = turns[at + 1].call_id.clone().unwrap();
+        assert!(call.starts_with("run-1:"), "{call}");
+        assert_eq!(turns[at].calls, [call]);
+    }
     assert_eq!((turns[2].is_error, turns[4].is_error), (Some(false), Some(true)));
     assert_eq!(turns[2].content.plain_text(), "23\n");
     assert!(api.asked()[1].holds("23"));
 }
 
-/// Goal: an error on the way is progress, and giving up is an error, not a reply. Method: an interface that fails once,
-/// then a refusal.
+/// Goal: an error on the way is progress, and giving up is an error, not a reply. Method: an interface that fails until
+/// the program says that it tries again, then a refusal.
 #[test]
 fn the_interface_fails() {
     let script = [
@@ -71,14 +93,12 @@ fn the_interface_fails() {
     let api = ModelApi::start(script).unwrap();
     let Some(codex) = Agent::codex(&api) else { return };
     let ran = codex.ask("Hello?");
-    assert_eq!((ran.reply.text.as_deref(), ran.exit), (Some("Here again."), Some(0)), "{ran:?}");
-    let tried = |told: &Told| matches!(told, Told::Progress(text) if text.starts_with("Reconnect"));
-    assert!(ran.told.iter().any(tried), "{ran:?}");
-    assert_eq!(ran.reply.error, None);
+    assert_eq!(ran.told(), r#"ok - 0 "Here again.""#, "{ran:?}");
+    assert!(ran.heard_on(OutputStream::Progress).contains("Reconnecting... 1/1"), "{ran:?}");
 
     let ran = codex.ask("Hello?");
-    assert_eq!((ran.reply.text.as_deref(), ran.exit), (None, Some(1)), "{ran:?}");
-    assert!(ran.reply.error.as_ref().unwrap().contains("no such thing"), "{ran:?}");
+    assert_eq!(ran.told(), "error exit 1 -", "{ran:?}");
+    assert!(ran.detail().contains("no such thing"), "{ran:?}");
 }
 
 /// Goal: a thread that does not exist is not taken for the agent's. Method: an id that nobody gave.
@@ -87,8 +107,23 @@ fn no_such_thread() {
     let api = ModelApi::start([]).unwrap();
     let Some(codex) = Agent::codex(&api) else { return };
     let ran = codex.resume("00000000-0000-7000-8000-000000000000", "Hello?");
-    assert_eq!(ran.exit, Some(1), "{ran:?}");
-    assert_eq!((ran.reply.text, ran.reply.agent_session_id), (None, None));
-    assert!(ran.stderr.contains("no rollout found"), "{}", ran.stderr);
+    assert_eq!(ran.told(), "error exit 1 -", "{ran:?}");
+    assert_eq!(ran.outcome.reply.agent_session_id, None);
+    let stderr = ran.outcome.stderr_tail.as_deref().unwrap_or_default();
+    assert!(stderr.contains("no rollout found"), "{ran:?}");
     assert_eq!(api.asked().len(), 0);
+}
+
+/// Goal: a program that is stopped at work ends, and so does what it started. Method: a command that says its pid and
+/// would run for an hour.
+#[test]
+fn stopped_at_work() {
+    let command = json!({"cmd": "echo $$ > pid; exec sleep 3600", "yield_time_ms": 30_000});
+    let api = ModelApi::start([Reply::text("Waiting.").and_call("exec_command", command)]).unwrap();
+    let Some(codex) = Agent::codex(&api) else { return };
+    let (ran, pid) = codex.stopped_when_written("Wait.", "pid");
+    assert!(ran.told().starts_with("killed kill "), "{ran:?}");
+    assert!(gone(&pid), "{pid}");
+    assert_eq!(turns(&ran)[0], (Role::Assistant, "Waiting.".to_owned()));
+    assert!(ran.outcome.reply.agent_session_id.is_some());
 }

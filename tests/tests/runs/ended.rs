@@ -104,20 +104,32 @@ fn the_whole_group() {
     assert_eq!((made.told().as_str(), made.outcome.signal), ("killed kill \"ready\"", Some(15)));
 }
 
-/// Goal: a process that left the group and holds the pipes is waited for neither at the end of an agent nor when it is
-/// ended, and lives on. Method: a child in a session of its own, held in both cases.
+/// Goal: a process that left the group and holds the pipes is not waited for when the agent ends, and lives on; when the
+/// agent is ended, it is ended too, unless it has nothing of the run's any more. Method: a child in a session of its own,
+/// held in each case.
 #[test]
 fn what_left_the_group() {
-    let mut trial = Trial::of(&["session=pid", "say=done"]);
+    let trial = Trial::of(&["session=pid", "say=done"]);
     let made = trial.run();
     assert_eq!(made.told(), "ok - \"done\"");
     let child = Watched::pid(&trial.line("pid"));
     assert!(!child.ended());
     child.end();
-    trial = Trial::of(&["session=pid", "say=ready", "forever"]);
-    let made = trial.run_and(stop_at_output(Stop::Kill));
-    assert_eq!(made.told(), "killed kill \"ready\"");
-    let child = Watched::pid(&trial.line("pid"));
+    let stopped = |trial: &Trial| {
+        let mut child = None;
+        let made = trial.run_and(|heard, stop| {
+            if matches!(heard, Heard::Output { .. }) {
+                child = Some(Watched::pid(&trial.line("pid")));
+                stop.send_replace(Some(Stop::Kill));
+            }
+        });
+        assert_eq!(made.told(), "killed kill \"ready\"");
+        child.unwrap()
+    };
+    stopped(&Trial::of(&["session=pid", "say=ready", "forever"])).ends();
+    let script = "env -u ANNALS_RUN_ID \"$0\" session=pid; exec \"$0\" say=ready forever";
+    let agent = env!("CARGO_BIN_EXE_fake-agent");
+    let child = stopped(&Trial::of(&["-c", script, agent]).set("command", json!("/bin/sh")));
     assert!(!child.ended());
     child.end();
 }

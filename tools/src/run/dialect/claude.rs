@@ -31,7 +31,7 @@ pub(super) struct Claude {
     synthetic: Option<String>,
     /// Whether the program said that it began.
     begun: bool,
-    /// Whether pieces of messages come before the messages.
+    /// Whether pieces of the next message came before it.
     pieces: bool,
     /// Whether nothing was said after the last `result`.
     summed_up: bool,
@@ -117,7 +117,11 @@ impl Claude {
         }
         self.last_id = id;
         self.last.push_str(&text);
-        (!self.pieces).then_some(Told::Text(text))
+        Some(if std::mem::take(&mut self.pieces) {
+            Told::Text("\n".to_owned())
+        } else {
+            Told::message(&text)
+        })
     }
 
     /// Answers of tools. What else the row holds was said by nobody here.

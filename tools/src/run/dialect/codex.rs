@@ -78,8 +78,9 @@ impl Codex {
             "agent_message" => {
                 let text = text?;
                 self.turns.push(Growing::new(Role::Assistant).text(&text));
-                self.reply.text = Some(text.clone());
-                Some(Told::Text(text))
+                let told = Told::message(&text);
+                self.reply.text = Some(text);
+                Some(told)
             }
             "reasoning" => {
                 self.turns.push(Growing::new(Role::Assistant).block(&named(item, None)));

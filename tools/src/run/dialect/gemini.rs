@@ -36,8 +36,9 @@ impl Gemini {
                 if fields.take("delta") != Some(true) {
                     self.end_message();
                 }
+                let next = self.said.is_empty() && self.last.is_some();
                 self.said.push_str(&text);
-                Some(Told::Text(text))
+                Some(Told::Text(if next { format!("\n{text}") } else { text }))
             }
             "tool_use" => self.call(fields),
             "tool_result" => {

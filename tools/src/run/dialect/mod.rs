@@ -99,12 +99,19 @@ impl OutputForm {
 /// What a line told while the run goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// A piece of what the agent says to whoever asked.
+    /// What the agent says to whoever asked: a whole message with a line feed behind it, or a piece of one without.
     Text(String),
     /// A report of progress: a tool called, a retry, a line that is not of the dialect.
     Progress(String),
     /// The id that the program gives its own session, by which it can be resumed.
     AgentSession(String),
+}
+
+impl Told {
+    /// A whole message.
+    fn message(text: &str) -> Self {
+        Self::Text(format!("{text}\n"))
+    }
 }
 
 /// What a whole output told.
@@ -250,7 +257,7 @@ impl Reader {
     fn told_by(&mut self, text: &str) -> Option<Told> {
         if matches!(self.speech, Speech::None) {
             self.others.push(text);
-            return Some(Told::Text(text.to_owned()));
+            return Some(Told::message(text));
         }
         let Some(line) = Line::parse(text) else {
             self.others.push(text);

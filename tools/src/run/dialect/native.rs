@@ -62,7 +62,7 @@ impl Native {
         }
         self.turns.push(blocks.iter().fold(message, Growing::block));
         self.last.clone_from(&text);
-        text.map(Told::Text)
+        text.as_deref().map(Told::message)
     }
 
     fn tool(&mut self, fields: &Members) -> Option<Told> {

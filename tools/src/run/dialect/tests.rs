@@ -72,13 +72,13 @@ fn words() {
 fn plain_text() {
     let text = |output, expect| check(Dialect::None, OutputForm::Text, output, expect);
     text("", "");
-    text("\n", r#"+ """#);
-    text("a\nb\n", "+ \"a\"\n+ \"b\"\nassistant \"a\\nb\"\ntext \"a\\nb\"");
-    text("a\n\n", "+ \"a\"\n+ \"\"\nassistant \"a\\n\"\ntext \"a\\n\"");
+    text("\n", r#"+ "\n""#);
+    text("a\nb\n", "+ \"a\\n\"\n+ \"b\\n\"\nassistant \"a\\nb\"\ntext \"a\\nb\"");
+    text("a\n\n", "+ \"a\\n\"\n+ \"\\n\"\nassistant \"a\\n\"\ntext \"a\\n\"");
     text(
         "{\"type\":\"result\"}",
         r#"
-        + "{\"type\":\"result\"}"
+        + "{\"type\":\"result\"}\n"
         assistant "{\"type\":\"result\"}"
         text "{\"type\":\"result\"}""#,
     );
@@ -119,7 +119,7 @@ fn native_lines() {
         r#"
         ~ "looking"
         ~ "grep"
-        + "Found it."
+        + "Found it.\n"
         @ s1
         assistant opens=c1 [{"type":"tool_use","callId":"c1","name":"grep","input":{"q":"x"}}]
         toolResult call=c1 tool=grep error=false "3 lines"
@@ -134,7 +134,7 @@ fn native_lines() {
     native(
         "{\"type\":\"message\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}",
         r#"
-        + "a\nb"
+        + "a\nb\n"
         assistant [{"type":"text","text":"a"},{"type":"text","text":"b"}]
         text "a\nb""#,
     );

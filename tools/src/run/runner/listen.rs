@@ -78,6 +78,7 @@ impl Listener {
     pub(super) fn new(
         child: &mut Child,
         spec: &AgentSpec,
+        run_id: &str,
         heard: mpsc::Sender<Heard>,
         phases: watch::Receiver<Phase>,
         signs: watch::Sender<Sign>,
@@ -87,7 +88,7 @@ impl Listener {
             stderr: child.stderr.take(),
             ear: Ear { heard: Some(heard), phases, signs, rest: None, stopped: false },
             lines: Lines::new(spec.limits.line_bytes),
-            reader: Reader::new(spec.dialect, spec.output),
+            reader: Reader::new(spec.dialect, spec.output).in_run(run_id),
             pieces: Pieces::default(),
             tail: Tail { bytes: Vec::new(), most: spec.limits.stderr_tail_bytes, cut: false },
             open: Vec::new(),
@@ -197,15 +198,11 @@ impl Listener {
 fn hear(reader: &mut Reader, pieces: &mut Pieces, line: &str) {
     let (stream, text) = match reader.line(line.as_bytes()) {
         Some(Told::Text(text)) => (OutputStream::Stdout, text),
-        Some(Told::Progress(text)) => (OutputStream::Progress, text),
+        Some(Told::Progress(text)) => (OutputStream::Progress, text + "\n"),
         // It is in the reply too.
         Some(Told::AgentSession(_)) | None => return,
     };
-    let now = Instant::now();
-    pieces.add(stream, &text, now);
-    if !text.ends_with('\n') {
-        pieces.add(stream, "\n", now);
-    }
+    pieces.add(stream, &text, Instant::now());
 }
 
 /// Reads a pipe; for ever when it is closed. No bytes are its end, and so is an error.

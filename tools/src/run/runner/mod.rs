@@ -3,7 +3,9 @@
 //! - The outcome follows from facts: exit code, signal, a limit, a wish to stop. What the agent says of itself counts as
 //!   an error at most, never as a success.
 //! - The process leads a group of its own: signals to us do not reach it, and ours reach all of it. It is asked to end
-//!   (TERM), and after a grace ended (KILL); a process that left the group and holds the pipes is not waited for.
+//!   (TERM), and after a grace ended (KILL). Agents put their tools' commands into sessions of their own and leave them
+//!   there: those are found by the variables that they inherited, and ended. One without these that holds the pipes is not
+//!   waited for.
 //! - After its end what stands in the pipes is read for a short time and belongs to the reply. What processes that it left
 //!   behind write later is told as late, for a bounded time and up to a bounded size, and changes nothing.
 //! - Memory is bounded by the limits of the agent: whoever does not take what was heard slows the agent down. Output is
@@ -30,6 +32,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::dialect::Reply;
+use super::reaper;
 use super::spec::AgentSpec;
 use end::{Ended, Ending};
 use group::Group;
@@ -194,7 +197,7 @@ impl Runner {
         let (signs, mut signs_seen) = watch::channel(Sign::Heard(began));
         let (said, mut told) = oneshot::channel();
         let first = launch.told(group.pid());
-        let listener = Listener::new(&mut child, spec, heard, phases, signs);
+        let listener = Listener::new(&mut child, spec, &job.run_id, heard, phases, signs);
         tokio::spawn(listener.listen(first, said));
 
         let limits = Ending { deadline: limit.map(|limit| began + limit), timeouts: spec.timeouts };
@@ -203,6 +206,9 @@ impl Runner {
         let runtime = began.elapsed();
         if let Some(fed) = fed {
             fed.abort();
+        }
+        if !ended.by_itself() {
+            reaper::reap(&job.run_id, &job.store, Duration::ZERO).await;
         }
         phase.send_replace(if ended.by_itself() { Phase::Ended } else { Phase::Stopped });
         let said = tokio::select! {

@@ -145,6 +145,7 @@ fn pieces_of_messages() {
     let expect = [
         r#"+ "Hel""#,
         r#"+ "lo""#,
+        r#"+ "\n""#,
         r#"assistant id=m [{"type":"text","text":"Hello"}]"#,
         r#"text "Hello""#,
     ];
