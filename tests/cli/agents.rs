@@ -65,7 +65,7 @@ fn tried() {
     assert_eq!(answer["error"]["hint"], "agents are echo, bad, silent");
     assert!(!home.store().exists());
     let config = serde_json::json!({ "agents": { "list": [
-        { "id": "slow", "run": { "command": fake_agent(), "args": ["say=half", "forever"], "timeouts": { "run": 1 } } },
+        { "id": "slow", "run": { "command": fake_agent(), "args": ["say=half", "forever"], "timeouts": { "run": 2 } } },
         { "id": "none" },
         { "id": "gone", "run": { "command": "no-such-agent" } },
     ] } });

@@ -40,8 +40,8 @@ fn by_itself() {
 fn at_the_deadline() {
     let far = Some(Duration::from_secs(3_600));
     let mut by_run = Trial::of(&["say=half", "forever"]).set("timeouts.run", json!(3_600));
-    by_run.job.timeout = Some(Duration::from_millis(700));
-    let mut by_agent = Trial::of(&["say=half", "forever"]).set("timeouts.run", json!(1));
+    by_run.job.timeout = Some(Duration::from_secs(2));
+    let mut by_agent = Trial::of(&["say=half", "forever"]).set("timeouts.run", json!(2));
     by_agent.job.timeout = far;
     for trial in [by_run, by_agent] {
         let made = trial.run();
@@ -56,7 +56,7 @@ fn at_the_deadline() {
 #[test]
 fn in_silence() {
     for steps in [&["say=half", "forever"][..], &["say=half", "close"]] {
-        let made = Trial::of(steps).set("timeouts.noOutput", json!(1)).run();
+        let made = Trial::of(steps).set("timeouts.noOutput", json!(2)).run();
         assert_eq!(made.told(), "timeout no_output \"half\"");
     }
 }
@@ -161,7 +161,7 @@ fn dropped() {
 
 /// Goal: whoever does not take what was heard slows the agent down, and neither hangs a run that has to end nor makes the
 /// agent a silent one. Method: room for one, of which nothing is taken after the start, and more output than everything
-/// between holds; a wish to stop; a limit of silence that passes at once next to a time limit that comes later.
+/// between holds; a wish to stop; a limit of silence that would pass before the time limit does.
 #[test]
 fn nobody_takes_what_is_heard() {
     let deaf_ear = |trial: Trial, wish: Option<Stop>| {
@@ -181,7 +181,7 @@ fn nobody_takes_what_is_heard() {
     let flood = ["flood=8000000"];
     let outcome = deaf_ear(Trial::of(&flood), Some(Stop::Kill));
     assert_eq!(outcome.reason, Some("kill"));
-    let mut trial = Trial::of(&flood).set("timeouts.noOutput", json!(1));
-    trial.job.timeout = Some(Duration::from_millis(2_500));
+    let mut trial = Trial::of(&flood).set("timeouts.noOutput", json!(2));
+    trial.job.timeout = Some(Duration::from_secs(5));
     assert_eq!(deaf_ear(trial, None).reason, Some("deadline"));
 }

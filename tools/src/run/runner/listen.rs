@@ -22,6 +22,9 @@ const QUIET: Duration = Duration::from_millis(200);
 /// After the end of the process: so long the pipes are read at most.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 
+/// So many reads empty both pipes, however large the system makes them.
+const SWEEP_READS_MAX: usize = (2 << 20) / CHUNK_BYTES;
+
 /// Where the process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -125,7 +128,21 @@ impl Listener {
                 self.tell().await;
             }
         }
+        self.sweep(&mut out, &mut err).await;
         self.close(said).await;
+    }
+
+    /// Takes what stands in the pipes by now. Where nobody looked after us for a while, the time to read them was over
+    /// before it began.
+    async fn sweep(&mut self, out: &mut [u8], err: &mut [u8]) {
+        for _ in 0..SWEEP_READS_MAX {
+            tokio::select! {
+                biased;
+                count = read(&mut self.stdout, out) => self.take_stdout(out.get(..count).unwrap_or_default()),
+                count = read(&mut self.stderr, err) => self.take_stderr(err.get(..count).unwrap_or_default()),
+                () = std::future::ready(()) => break,
+            }
+        }
     }
 
     async fn close(mut self, said: oneshot::Sender<Said>) {
