@@ -13,9 +13,10 @@ use annals_engine::format::slot::{self, Durable, Written};
 use annals_engine::format::{self, Payload, TRAILER};
 use annals_engine::id::{EventType, StreamName};
 use annals_engine::import::{MemoryTree, Options, Program, discover_in, import as imports};
-use annals_engine::session::event::{Event, TurnHead};
+use annals_engine::session::event::{Event, Role, TurnHead};
 use annals_engine::session::key::{AgentId, SessionKey};
 use annals_engine::store::{Item, Read, Record};
+use annals_tools::run::dialect::{Dialect, OutputForm, Reader};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -23,7 +24,7 @@ use sha2::{Digest, Sha256};
 pub type Target = fn(&[u8]);
 
 /// Every target by the name of its corpus.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("line", line),
     ("scan", scan),
     ("slot", slot),
@@ -31,6 +32,7 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("key", key),
     ("event", event),
     ("import", import),
+    ("dialect", dialect),
 ];
 
 /// A line that is accepted is exactly what the codec writes for it. Tried as it is, and once more with a trailer that
@@ -160,6 +162,24 @@ pub fn import(bytes: &[u8]) {
         assert_eq!(source["sha256"], hash);
     }
     assert_eq!(take().totals().new, 0);
+}
+
+/// An output in any dialect has a reply: the log takes each of its turns, and the last of them says the text. Which
+/// dialect it is read as is taken from its hash.
+pub fn dialect(bytes: &[u8]) {
+    let hash = Sha256::digest(bytes);
+    let (_, dialect) = Dialect::WORDS[usize::from(hash[0]) % Dialect::WORDS.len()];
+    let form = [OutputForm::Jsonl, OutputForm::Json][usize::from(hash[1]) % 2];
+    let mut reader = Reader::new(dialect, form);
+    bytes.split_inclusive(|byte| *byte == b'\n').for_each(|line| drop(reader.line(line)));
+    let reply = reader.finish();
+    for turn in &reply.turns {
+        Payload::from_json(&format!("{{\"content\":{}}}", turn.content.as_str())).unwrap();
+    }
+    if let Some(text) = &reply.text {
+        let last = reply.turns.last().unwrap();
+        assert_eq!((last.role, last.content.plain_text().trim()), (Role::Assistant, text.trim()));
+    }
 }
 
 /// The bytes with their last 19 replaced by the trailer that belongs there.
