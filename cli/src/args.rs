@@ -89,6 +89,7 @@ pub(crate) enum Verb {
     Runs(commands::runs::Verb),
     #[command(subcommand)]
     Tools(commands::tools::Verb),
+    Worker(commands::worker::Args),
     #[command(subcommand)]
     Heartbeat(commands::heartbeat::Verb),
     #[command(subcommand)]
@@ -100,7 +101,8 @@ pub(crate) enum Verb {
 const GROUPS: &[(&str, &[&str])] = &[
     ("First steps", &["quickstart"]),
     ("Watch and ask", &["tail", "log", "stats", "usage", "replay"]),
-    ("Sessions", &["sessions", "session", "tools", "runs", "agents", "heartbeat"]),
+    ("Sessions", &["sessions", "session", "tools", "heartbeat"]),
+    ("Agents at work", &["agents", "runs", "worker"]),
     ("In and out", &["import", "export"]),
     ("Care", &["verify", "repair", "config"]),
     ("Shell", &["completions"]),

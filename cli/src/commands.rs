@@ -18,6 +18,7 @@ pub(crate) mod tail;
 pub(crate) mod tools;
 pub(crate) mod usage;
 pub(crate) mod verify;
+pub(crate) mod worker;
 
 use std::ffi::OsString;
 
@@ -74,6 +75,7 @@ fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
         Verb::Runs(verb) => runs::run(verb, context),
         Verb::Heartbeat(verb) => heartbeat::run(verb, context),
         Verb::Config(verb) => config::run(verb, context),
+        Verb::Worker(args) => worker::run(args, context),
         Verb::Completions(args) => completions::run(args, context),
     }
 }

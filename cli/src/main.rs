@@ -5,6 +5,7 @@ mod commands;
 mod exit;
 mod filter;
 mod glob;
+mod office;
 mod output;
 mod settings;
 mod shown;

@@ -16,7 +16,7 @@ use annals_engine::session::key::AgentId;
 use annals_engine::session::reset::{Rule, SessionType, Standing};
 use annals_engine::{Error, ErrorKind};
 use annals_tools::caller::MainBucket;
-use annals_tools::{Caller, View};
+use annals_tools::{Caller, Desk, View};
 use etcetera::BaseStrategy;
 
 use crate::args::Global;
@@ -228,7 +228,13 @@ impl Looked {
             sessions: &self.sessions,
             lens: Lens { rules: &self.rules, now: self.now },
             config: self.config,
+            desk: None,
         }
+    }
+
+    /// What tools look at that make agents work.
+    pub(crate) fn view_with<'a>(&'a self, desk: &'a Desk<'a>) -> View<'a> {
+        View { desk: Some(desk), ..self.view() }
     }
 
     /// The same store with all its sessions.

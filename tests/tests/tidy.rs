@@ -32,12 +32,14 @@ const PACKAGES: [(&str, &[&str]); 5] = [
     ("tests", &["annals-engine", "annals-tools"]),
 ];
 
-/// Where the file system may be used directly. What the system says of processes is read as files.
-const USERS_OF_FILES: [&str; 5] = [
+/// Where the file system may be used directly. What the system says of processes is read as files, and files are handed
+/// to children.
+const USERS_OF_FILES: [&str; 6] = [
     "engine/src/storage/",
     "engine/src/watch/",
     "engine/src/import/",
     "engine/src/config/",
+    "tools/src/run/attachments.rs",
     "tools/src/run/process.rs",
 ];
 

@@ -1,5 +1,6 @@
 //! Who is asking. It is bound where a caller comes in and is never an argument of a tool.
 
+use annals_engine::config::Config;
 use annals_engine::id::StreamName;
 use annals_engine::session::index::Names;
 use annals_engine::session::key::{AgentId, SessionKey};
@@ -46,6 +47,49 @@ pub struct Caller {
     pub seat: Seat,
     /// What `main` stands for.
     pub main: MainBucket,
+    /// The run from inside which the caller asks, if it is known.
+    pub run: Option<String>,
+    /// The tools that the caller has.
+    pub tools: Toolset,
+}
+
+/// Which tools a caller has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Toolset {
+    /// All.
+    #[default]
+    All,
+    /// Those that a spawned child is allowed.
+    OfChild {
+        /// The names that are allowed; `*` stands for all.
+        allow: Vec<String>,
+        /// The names that are not, whatever else is allowed.
+        deny: Vec<String>,
+    },
+}
+
+impl Toolset {
+    /// Whether a tool is among them.
+    #[must_use]
+    pub fn has(&self, tool: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::OfChild { allow, deny } => {
+                let names = |list: &[String]| list.iter().any(|name| name == tool || name == "*");
+                names(allow) && !names(deny)
+            }
+        }
+    }
+
+    /// Those of a spawned child: none, unless the configuration says so.
+    #[must_use]
+    pub fn of_child(config: &Config) -> Self {
+        let list = |path: &str| config.texts(path).into_iter().map(str::to_owned).collect();
+        Self::OfChild {
+            allow: list("tools.subagents.tools.allow"),
+            deny: list("tools.subagents.tools.deny"),
+        }
+    }
 }
 
 /// Where a caller sits.
@@ -72,6 +116,8 @@ impl Caller {
             bounds: Bounds::NONE,
             seat: Seat::Operator,
             main: MainBucket::OfAgent,
+            run: None,
+            tools: Toolset::All,
         }
     }
 
@@ -79,7 +125,15 @@ impl Caller {
     #[must_use]
     pub const fn session(agent: AgentId, key: StreamName, visibility: Visibility) -> Self {
         let seat = Seat::Session { key, visibility };
-        Self { agent, names: Names::Whole, bounds: Bounds::TOOL, seat, main: MainBucket::OfAgent }
+        Self {
+            agent,
+            names: Names::Whole,
+            bounds: Bounds::TOOL,
+            seat,
+            main: MainBucket::OfAgent,
+            run: None,
+            tools: Toolset::All,
+        }
     }
 
     /// How a key is shown: the bucket that `main` stands for as `main`, to a session and where all share one; every other

@@ -2,17 +2,25 @@
 //! the store, the sessions as they are folded from it, and typed arguments; it answers with a typed reply and writes
 //! nothing to any screen.
 
+pub mod agents;
 pub mod caller;
+pub mod desk;
 pub mod history;
 pub mod ingress;
 pub mod list;
 pub mod registry;
 pub mod run;
+pub mod runs;
 mod schema;
 pub mod search;
+pub mod send;
+pub mod spawn;
+pub mod status;
 pub mod view;
 pub mod visibility;
+mod waiting;
 pub mod wire;
 
 pub use caller::{Caller, Seat};
+pub use desk::Desk;
 pub use view::View;

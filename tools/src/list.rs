@@ -28,7 +28,7 @@ pub fn sessions_list(caller: &Caller, view: &View<'_>, args: &ListArgs) -> Resul
 /// # Errors
 /// As [`sessions_list`].
 pub fn list(caller: &Caller, view: &View<'_>, args: &ListArgs, shape: Shape) -> Result<ListReply> {
-    let View { store, sessions, lens, config } = *view;
+    let View { store, sessions, lens, config, .. } = *view;
     let query = ListQuery {
         kinds: args.kinds.iter().map(|word| kind(word)).collect::<Result<_>>()?,
         shape,

@@ -11,12 +11,19 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::agents::agents_list;
 use crate::caller::{Caller, Seat};
+use crate::desk::Desk;
 use crate::history::sessions_history;
 use crate::list::sessions_list;
+use crate::runs::{runs_cancel, runs_wait};
 use crate::schema::schema_of;
 use crate::search::sessions_search;
+use crate::send::sessions_send;
+use crate::spawn::sessions_spawn;
+use crate::status::session_status;
 use crate::view::View;
+use crate::wire::runs::{AgentsArgs, CancelArgs, SendArgs, SpawnArgs, StatusArgs, WaitArgs};
 use crate::wire::{HistoryArgs, ListArgs, SearchArgs};
 
 /// A tool.
@@ -53,7 +60,54 @@ pub const TOOLS: &[Tool] = &[
         schema: schema_of::<SearchArgs>,
         run: |caller, view, args| reply(&sessions_search(caller, view, &read(args)?)?),
     },
+    Tool {
+        name: "sessions_send",
+        about: "Send a message to another session and wait for its reply. After a timeout the message is with the session all the same: do not send it again.",
+        schema: schema_of::<SendArgs>,
+        run: |caller, view, args| reply(&sessions_send(caller, view, desk(view)?, &read(args)?)?),
+    },
+    Tool {
+        name: "sessions_spawn",
+        about: "Give a task to a child, which works on it by itself. Its result is announced to this session when it has ended.",
+        schema: schema_of::<SpawnArgs>,
+        run: |caller, view, args| reply(&sessions_spawn(caller, view, desk(view)?, &read(args)?)?),
+    },
+    Tool {
+        name: "session_status",
+        about: "See how a session is, what is at work in it, and what happened since an earlier look.",
+        schema: schema_of::<StatusArgs>,
+        run: |caller, view, args| reply(&session_status(caller, view, desk(view)?, &read(args)?)?),
+    },
+    Tool {
+        name: "agents_list",
+        about: "List the agents that children may be of.",
+        schema: schema_of::<AgentsArgs>,
+        run: |caller, view, args| {
+            let AgentsArgs {} = read(args)?;
+            reply(&agents_list(caller, view))
+        },
+    },
+    Tool {
+        name: "runs_wait",
+        about: "Wait until runs have ended, and get their replies.",
+        schema: schema_of::<WaitArgs>,
+        run: |caller, view, args| reply(&runs_wait(caller, view, desk(view)?, &read(args)?)?),
+    },
+    Tool {
+        name: "runs_cancel",
+        about: "End a run that you have spawned or sent.",
+        schema: schema_of::<CancelArgs>,
+        run: |caller, view, args| reply(&runs_cancel(caller, desk(view)?, &read(args)?)?),
+    },
 ];
+
+/// What is needed to make agents work.
+fn desk<'a>(view: &View<'a>) -> Result<&'a Desk<'a>> {
+    view.desk.ok_or_else(|| {
+        Error::new(ErrorKind::ReadOnly, "the store is open for reading alone")
+            .hint("the store's folder has to be writable for this tool")
+    })
+}
 
 impl Tool {
     /// The tool of a name.
@@ -75,19 +129,30 @@ impl Tool {
         (self.schema)()
     }
 
+    /// Whether it needs what makes agents work.
+    #[must_use]
+    pub fn asks_for_work(&self) -> bool {
+        !self.name.starts_with("sessions_")
+            || matches!(self.name, "sessions_send" | "sessions_spawn")
+    }
+
     /// Calls it. A session that names one that it does not see leaves `access.denied` in its own stream, if the store
     /// takes appends; the refusal stands in any case.
     ///
     /// # Errors
     /// `InvalidInput` for arguments that do not fit the schema; what the handler says.
     pub fn call(&self, caller: &Caller, view: &View<'_>, args: Value) -> Result<Value> {
-        let named = args.get("sessionKey").and_then(Value::as_str).map(str::to_owned);
-        let answer = (self.run)(caller, view, args);
+        let named = |name: &str| args.get(name).and_then(Value::as_str).map(str::to_owned);
+        let named = named("sessionKey").or_else(|| named("label")).or_else(|| named("runId"));
+        let has = caller.tools.has(self.name);
+        let answer = if has { (self.run)(caller, view, args) } else { Err(self.not_given()) };
+        let target = if has { named } else { Some(named.unwrap_or_default()) };
         if let (Err(error), Some(target), Seat::Session { key, .. }) =
-            (&answer, named, &caller.seat)
-            && *error.kind() == ErrorKind::NotFound
+            (&answer, target, &caller.seat)
+            && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Refused)
         {
-            let denied = Event::AccessDenied(denied(self.name, target));
+            let reason = if has { "not_visible" } else { "tool_not_allowed" };
+            let denied = Event::AccessDenied(denied(self.name, target, reason));
             let id = EventId::new(view.lens.now);
             let links = Links { cause: None, flow: Some(id) };
             let told = denied.to_new(key.clone(), id, links);
@@ -98,8 +163,16 @@ impl Tool {
     }
 }
 
+impl Tool {
+    fn not_given(&self) -> Error {
+        let message = format!("forbidden: spawned children do not have the tool {}", self.name);
+        Error::new(ErrorKind::Refused, message)
+            .hint("tools.subagents.tools.allow in the configuration gives them tools")
+    }
+}
+
 /// What is recorded of a refusal. A name that no session can have is recorded as far as a session's could go.
-fn denied(verb: &str, mut target: String) -> Refusal {
+fn denied(verb: &str, mut target: String, reason: &str) -> Refusal {
     let bytes = target.len();
     target.truncate(target.floor_char_boundary(SessionKey::BYTES_MAX));
     let detail = format!("the target has {bytes} bytes, of which these are the first");
@@ -108,7 +181,7 @@ fn denied(verb: &str, mut target: String) -> Refusal {
         verb: verb.to_owned(),
         detail: (target.len() < bytes).then_some(detail),
         target,
-        reason: "not_visible".to_owned(),
+        reason: reason.to_owned(),
     }
 }
 

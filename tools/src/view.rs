@@ -5,6 +5,8 @@ use annals_engine::projection::Folded;
 use annals_engine::session::index::{Lens, Sessions};
 use annals_engine::store::EventStore;
 
+use crate::desk::Desk;
+
 /// A store as of a moment.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
@@ -16,4 +18,6 @@ pub struct View<'a> {
     pub lens: Lens<'a>,
     /// The settings in force.
     pub config: &'a Config,
+    /// What is needed to make agents work; absent where the store is only read.
+    pub desk: Option<&'a Desk<'a>>,
 }

@@ -1,5 +1,7 @@
 //! Arguments and replies as they are on the wire. Only these types know JSON names.
 
+pub mod runs;
+
 use annals_engine::session::event::{Role, SessionKind};
 use annals_engine::session::history::Message;
 use annals_engine::session::index::Row;

@@ -82,7 +82,13 @@ impl Scene {
         let rules = TimeRules::none();
         let lens = Lens { rules: &rules, now: self.clock.now() };
         let config = Config::defaults();
-        look(&View { store: &self.store, sessions: &self.folded(), lens, config: &config })
+        look(&View {
+            store: &self.store,
+            sessions: &self.folded(),
+            lens,
+            config: &config,
+            desk: None,
+        })
     }
 }
 

@@ -105,7 +105,7 @@ fn rows(
     let lens = Lens { rules: &rules, now: out.now };
     let all =
         ListArgs { limit: Some(usize::MAX), archived: ArchivedArg::All, ..ListArgs::default() };
-    let view = annals_tools::View { store: engine.store(), sessions, lens, config };
+    let view = annals_tools::View { store: engine.store(), sessions, lens, config, desk: None };
     let reply = list(&store::operator()?, &view, &all, Shape::Any)?;
     match out.format {
         Format::Json => out.object(&Answer {

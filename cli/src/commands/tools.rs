@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
+use crate::office::{Office, Workers};
 use crate::output::Format;
 use crate::output::table::{Cell, Column};
 use crate::settings;
@@ -82,14 +83,23 @@ fn call(args: &Call, context: &mut Context) -> Result<Exit, Failure> {
         Failure::usage(format!("the arguments are not JSON: {error}"))
             .hint("write an object, such as '{\"limit\": 3}'")
     })?;
-    let engine = match &args.session {
-        // A refusal is recorded, where the store takes appends.
-        Some(_) => store::open_read_only(&context.global)
+    // A refusal is recorded, and work asked for, where the store takes appends.
+    let appends = args.session.is_some() || tool.asks_for_work();
+    let engine = match appends {
+        true => store::open_read_only(&context.global)
             .and_then(|read_only| store::open(&context.global).or(Ok(read_only)))?,
-        None => store::open_read_only(&context.global)?,
+        false => store::open_read_only(&context.global)?,
+    };
+    let office = match appends {
+        true => Some(Office::of(&engine, &context.global, Workers::OnCall)?),
+        false => None,
     };
     let looked = Looked::at(engine, context.out.now)?;
-    let view = looked.view();
+    let desk = office.as_ref().map(Office::desk);
+    let view = match &desk {
+        Some(desk) => looked.view_with(desk),
+        None => looked.view(),
+    };
     let operator = store::operator()?;
     let caller = match &args.session {
         None => operator,

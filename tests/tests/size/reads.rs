@@ -86,7 +86,8 @@ fn list(engine: &Engine, args: &ListArgs) -> ListReply {
     let rules = TimeRules::none();
     let lens = Lens { rules: &rules, now: engine.clock().now() };
     let config = Config::defaults();
-    let view = View { store: engine.store(), sessions: &sessions, lens, config: &config };
+    let view =
+        View { store: engine.store(), sessions: &sessions, lens, config: &config, desk: None };
     sessions_list(&caller, &view, args).unwrap()
 }
 

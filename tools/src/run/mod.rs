@@ -6,11 +6,13 @@
 //! | [`runner`] | the one place that starts an agent's process: it listens, limits, ends it, and tells facts |
 //! | [`dialect`] | what the process prints, read as a reply |
 //! | [`setup`], [`worker`] | the settings of all of it; who claims runs, has them made, and records what came of them |
+//! | [`staff`] | sees to it that a worker is there |
 //! | [`process`], [`reaper`] | which process is which across restarts, and the end of those that a dead worker left |
 //!
 //! Only the worker appends to a log, and nothing makes a runtime: whoever calls brings one.
 
 pub mod arguments;
+pub(crate) mod attachments;
 pub mod dialect;
 pub mod process;
 mod prompt;
@@ -18,10 +20,12 @@ pub mod reaper;
 pub mod runner;
 pub mod setup;
 pub mod spec;
+pub mod staff;
 pub mod worker;
 
 pub use process::ProcessIdentity;
 pub use runner::{Heard, Job, Outcome, Runner, Stop};
 pub use setup::Setup;
 pub use spec::AgentSpec;
+pub use staff::OnCall;
 pub use worker::{Until, Worker};

@@ -11,10 +11,10 @@ use crate::session::silent::{ControlWord, Lane, Silence};
 use crate::session::work::Job;
 
 use super::exchange;
-use super::outbound::{Carried, deliver};
 use super::prompt;
 use super::rules::{AnnounceWay, Rules};
 use super::stage::{Batch, Stage};
+use super::way::{Carried, deliver};
 
 /// How a run ended, from facts.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,9 +12,9 @@ use crate::session::silent::ControlWord;
 use crate::session::work::Exchange;
 
 use super::end::{Close, Said, follow_up};
-use super::outbound::{Carried, Way, deliver, way};
 use super::prompt::{self, Round, Speaker, Told};
 use super::stage::Batch;
+use super::way::{Carried, Way, deliver, way};
 
 /// What comes after a reply: the next round, or the end of the exchange and the announce step.
 pub(super) fn next(close: &Close<'_>, batch: &mut Batch<'_>) -> Result<()> {

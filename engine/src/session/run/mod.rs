@@ -18,15 +18,17 @@ mod rules;
 mod send;
 mod spawn;
 mod stage;
+mod way;
 
 pub use claim::{Claimed, Claimer, Killed, Starting, claim, claim_again, kill, start};
 pub use end::{Earlier, End, Finished, finish};
-pub use outbound::{EXPIRES, TRY_AGAIN, Trial, Tried, Wording, address, attempt, tried};
+pub use outbound::{EXPIRES, TRY_AGAIN, Trial, Tried, Wording, attempt, tried};
 pub use prompt::fenced;
 pub use rules::{AnnounceWay, LOG, Rules};
 pub use send::{Asked, Reason, Requester, Send, send};
 pub use spawn::{Limits, Spawn, spawn};
 pub use stage::{Added, Batch, Stage, Views, decide};
+pub use way::address;
 
 #[cfg(test)]
 mod tests;

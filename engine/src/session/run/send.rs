@@ -10,9 +10,9 @@ use crate::session::event::{
 use crate::session::index::Row;
 use crate::session::work::Job;
 
-use super::outbound::address;
 use super::prompt::{self, Round, Speaker};
 use super::stage::{Batch, Stage};
+use super::way::address;
 
 /// Who asks for a run.
 #[derive(Clone, Debug)]

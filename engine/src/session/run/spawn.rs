@@ -8,9 +8,9 @@ use crate::session::event::{
 };
 use crate::session::index::Row;
 
-use super::outbound::address;
 use super::send::{Asked, Outcome, Reason, Requester, causing, chain, open, refuse};
 use super::stage::{Batch, Stage};
+use super::way::address;
 
 /// A wish for a child.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct Spawn<'a> {
     pub run_id: &'a str,
     /// The task.
     pub task: &'a str,
+    /// What stands before the task in the prompt and in no transcript.
+    pub preamble: Option<&'a str>,
     /// A short name.
     pub label: Option<&'a str>,
     /// The model asked for.
@@ -121,7 +123,7 @@ pub fn spawn(stage: &Stage<'_>, batch: &mut Batch<'_>, spawn: &Spawn<'_>) -> Res
         model: spawn.model.map(str::to_owned),
         thinking: spawn.thinking.map(str::to_owned),
         turn_seq: Some(turn.seq),
-        preamble: None,
+        preamble: spawn.preamble.map(str::to_owned),
         imported: None,
     };
     let stream = run_stream(spawn.run_id)?;

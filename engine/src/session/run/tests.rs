@@ -96,6 +96,7 @@ impl World {
                 session_id: "pc",
                 run_id: &run_id,
                 task: "count the words",
+                preamble: None,
                 label: None,
                 model: None,
                 thinking: None,

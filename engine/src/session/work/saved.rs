@@ -21,6 +21,7 @@ impl Saved for Work {
             schema_of(&[
                 include_str!("mod.rs"),
                 include_str!("fold.rs"),
+                include_str!("outgoing.rs"),
                 include_str!("saved.rs"),
                 include_str!("../event/mod.rs"),
                 include_str!("../event/define.rs"),

@@ -6,6 +6,7 @@
 //!
 //! Reading and appending block, and are done on threads for that; nothing here blocks the runtime.
 
+mod carrier;
 mod job;
 mod outbox;
 mod recovery;
@@ -25,8 +26,8 @@ use annals_engine::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+pub use carrier::{Carrier, Parcel};
 pub use job::{before_the_end, hash_of};
-pub use outbox::{Carrier, Parcel};
 
 use super::process::ProcessIdentity;
 use super::runner::{Runner, Stop};

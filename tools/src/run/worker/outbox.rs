@@ -1,7 +1,6 @@
 //! What goes out: announces and deliveries that are due, each as a task of its own, so that one that waits holds up no
 //! other.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use annals_engine::Result;
@@ -10,40 +9,8 @@ use annals_engine::session::run::{Batch, Stage, Trial, Tried, Wording, announce,
 use annals_engine::session::silent::{Lane, Silence};
 use annals_engine::session::work::{Outgoing, Waybill, Work};
 
+use super::carrier::Parcel;
 use super::{Done, Shift, Worker, blocking};
-
-/// What is sent, and to whom.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parcel {
-    /// The try.
-    pub attempt_id: String,
-    /// The same for each try of one thing: who takes it can tell that it has it already.
-    pub idempotency_key: String,
-    /// The run that it belongs to.
-    pub run_id: Option<String>,
-    /// The session that it leaves.
-    pub session_key: String,
-    /// The channel.
-    pub channel: String,
-    /// The recipient on that channel.
-    pub to: Option<String>,
-    /// The account on that channel.
-    pub account_id: Option<String>,
-    /// The thread.
-    pub thread_id: Option<String>,
-    /// The text.
-    pub text: String,
-    /// What it is: `reply`, `failure` or `announce`.
-    pub kind: String,
-    /// The position of the turn that it carries.
-    pub turn_seq: Option<u64>,
-}
-
-/// Takes parcels out of the house, and tells what became of each.
-pub trait Carrier: std::fmt::Debug + Send + Sync {
-    /// Carries one. It is asked for once a try, after the try was recorded.
-    fn carry(&self, parcel: Parcel) -> Pin<Box<dyn Future<Output = Tried> + Send + '_>>;
-}
 
 impl Shift<'_> {
     /// Nobody knows what became of tries that a worker before this one made and did not tell the end of.

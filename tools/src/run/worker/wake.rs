@@ -41,7 +41,7 @@ impl Wake {
             // from time to time, so that nothing is missed for good.
             while !seen.load(Ordering::SeqCst) {
                 if follow(&engine, &read, &seen, &tell).is_err() {
-                    std::thread::sleep(NOTICES);
+                    std::thread::park_timeout(NOTICES);
                     read.after = engine.store().end(View::Durable).ok().flatten();
                     tell.send_modify(|count| *count += 1);
                 }

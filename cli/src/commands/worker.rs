@@ -1,0 +1,41 @@
+//! `worker`: claims runs and has them made.
+
+use annals_tools::run::Until;
+use tokio::sync::watch;
+
+use crate::commands::Context;
+use crate::exit::{Exit, Failure};
+use crate::office::{Office, Workers};
+use crate::output::Format;
+use crate::{signal, store};
+
+/// Work on the runs that were asked for
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A worker claims runs, starts the commands of their agents, records what came of them, and delivers \
+replies and announces. Verbs that ask for a run start one with --until-idle where none is. Several \
+may share a store; none runs a run that another has.
+
+The first SIGTERM or SIGINT ends its runs as interrupted, the second ends it at once.
+
+Examples:
+  annals worker                 work until it is stopped
+  annals worker --until-idle    work until nothing is left to do")]
+pub(crate) struct Args {
+    /// Stop when nothing is left to do
+    #[arg(long)]
+    until_idle: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
+    context.out.only("worker", &[Format::Table, Format::Json])?;
+    let engine = store::open(&context.global)?;
+    let office = Office::of(&engine, &context.global, Workers::Never)?;
+    let (stop, stopped) = watch::channel(false);
+    signal::instead(move || {
+        stop.send_replace(true);
+    });
+    let until = if args.until_idle { Until::Idle } else { Until::Stopped };
+    office.work(until, stopped)?;
+    Ok(signal::came().map_or(Exit::Ok, Exit::Signal))
+}

@@ -1,0 +1,149 @@
+//! Where work is asked for and done: the settings that runs go by, whoever sees to it that a worker is there, and a
+//! runtime for the verbs that make runs themselves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals_engine::engine::Engine;
+use annals_engine::session::event::{Origin, SessionOpened};
+use annals_engine::session::key::SessionKey;
+use annals_tools::Desk;
+use annals_tools::desk::{OperatorSession, Staff};
+use annals_tools::run::{OnCall, Setup, Until, Worker};
+use tokio::sync::watch;
+
+use crate::args::Global;
+use crate::exit::Failure;
+use crate::settings;
+use crate::store;
+
+/// Where work is asked for and done.
+pub(crate) struct Office {
+    engine: Engine,
+    setup: Arc<Setup>,
+    staff: Box<dyn Staff>,
+    operator: OperatorSession,
+    child_timeout: Duration,
+}
+
+/// Whether a verb that asks for work may start a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Workers {
+    /// Where nobody is home.
+    OnCall,
+    /// Never.
+    Never,
+}
+
+impl Office {
+    /// The office of an open store.
+    ///
+    /// # Errors
+    /// Usage, for settings that cannot be.
+    pub(crate) fn of(engine: &Engine, global: &Global, workers: Workers) -> Result<Self, Failure> {
+        let config = settings::get()?;
+        let folder = store::folder(global)?;
+        let setup = Arc::new(Setup::of(config, folder)?);
+        let command = match workers {
+            Workers::OnCall => Some(worker_command(global)?),
+            Workers::Never => None,
+        };
+        let staff = Box::new(OnCall::new(engine.clone(), command));
+        let operator = operator()?;
+        Ok(Self { engine: engine.clone(), setup, staff, operator, child_timeout: Duration::ZERO })
+    }
+
+    /// What tools work with.
+    pub(crate) fn desk(&self) -> Desk<'_> {
+        Desk {
+            engine: &self.engine,
+            setup: &self.setup,
+            staff: &*self.staff,
+            operator: &self.operator,
+            child_timeout: self.child_timeout,
+        }
+    }
+
+    /// Works in this process.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(crate) fn work(&self, until: Until, stop: watch::Receiver<bool>) -> Result<(), Failure> {
+        let carrier = Arc::new(NoSinks);
+        let worker = Worker::new(self.engine.clone(), Arc::clone(&self.setup), carrier)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(|e| annals_engine::Error::io("cannot start the worker's threads", e))?;
+        let worked = runtime.block_on(worker.work(until, stop));
+        // Late output of agents is not waited for.
+        runtime.shutdown_timeout(Duration::from_millis(200));
+        Ok(worked?)
+    }
+}
+
+/// The session in whose name the operator asks: the chat of the command line.
+///
+/// # Errors
+/// Usage, for a chat that cannot be.
+fn operator() -> Result<OperatorSession, Failure> {
+    let config = settings::get()?;
+    let channel = config.text("session.channel").unwrap_or("cli");
+    let chat = config.text("session.chatId").unwrap_or("default");
+    operator_of(channel, chat)
+}
+
+/// The session of a chat as one in whose name the operator asks.
+///
+/// # Errors
+/// Usage, for a chat that cannot be.
+pub(crate) fn operator_of(channel: &str, chat: &str) -> Result<OperatorSession, Failure> {
+    let key = SessionKey::of_chat(channel, chat)?;
+    let agent = store::operator()?.agent;
+    let part = annals_engine::id::EventId::new(annals_engine::clock::Clock::now(
+        &annals_engine::clock::SystemClock,
+    ));
+    let origin = Origin {
+        channel: Some(channel.to_owned()),
+        to: Some(chat.to_owned()),
+        ..Origin::default()
+    };
+    let opening = SessionOpened {
+        channel: Some(channel.to_owned()),
+        chat_id: Some(chat.to_owned()),
+        origin: Some(origin),
+        ..SessionOpened::new(part.to_string(), key.kind_at_opening(), agent.as_str())
+    };
+    Ok(OperatorSession { key: key.stream().clone(), opening })
+}
+
+/// How a worker of this store is started that goes when nothing is left to do.
+fn worker_command(global: &Global) -> Result<(std::path::PathBuf, Vec<String>), Failure> {
+    let program = std::env::current_exe()
+        .map_err(|e| annals_engine::Error::io("cannot tell which program this is", e))?;
+    let folder = std::path::absolute(store::folder(global)?)
+        .map_err(|e| annals_engine::Error::io("cannot tell where the store is", e))?;
+    let mut arguments = vec!["worker".to_owned(), "--until-idle".to_owned()];
+    arguments.extend(["--store".to_owned(), folder.display().to_string()]);
+    if let (Some(file), true) = settings::place() {
+        let file = std::path::absolute(&file)
+            .map_err(|e| annals_engine::Error::io("cannot tell where the configuration is", e))?;
+        arguments.extend(["--config".to_owned(), file.display().to_string()]);
+    }
+    Ok((program, arguments))
+}
+
+/// Where no sinks are configured nothing is ever handed over.
+#[derive(Debug)]
+struct NoSinks;
+
+impl annals_tools::run::worker::Carrier for NoSinks {
+    fn carry(
+        &self,
+        _: annals_tools::run::worker::Parcel,
+    ) -> std::pin::Pin<Box<dyn Future<Output = annals_engine::session::run::Tried> + Send + '_>>
+    {
+        Box::pin(async { annals_engine::session::run::Tried::Refused("no_sink".to_owned()) })
+    }
+}
