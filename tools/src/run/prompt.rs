@@ -40,15 +40,14 @@ pub(super) fn ready(
     let preamble = told.requested.and_then(|requested| requested.preamble);
     let said = announce::text_at(engine.store(), &run.session_key, run.turn_seq)?;
     let message = message(run, preamble.as_deref(), &said);
-    let agent_session_id = match spec.resumes() {
-        true => announce::agent_session(engine.store(), run)?,
-        false => None,
-    };
     let key = StreamName::new(run.session_key.as_str())?;
     let sessions = engine.sessions()?;
     let row = sessions.state().row(&key);
+    let own = sessions.state().agent_session(&key, &run.session_id, &run.agent_id);
+    let agent_session_id = own.filter(|_| spec.resumes()).map(str::to_owned);
     let (mut before, mut trimmed) = (None, None);
-    if !spec.resumes() && run.kind != RunKind::Spawn {
+    // An agent whose own session is gone, or has not begun, is told what was said as well.
+    if agent_session_id.is_none() && run.kind != RunKind::Spawn {
         (before, trimmed) = earlier(engine, setup, run, &key)?;
     }
     let (prompt, context) = match (before, spec.takes_context_file()) {

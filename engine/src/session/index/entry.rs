@@ -271,6 +271,19 @@ impl Entry {
         }
     }
 
+    /// Takes the id that an agent gives its own session. A run that failed and told none may have met a session that is
+    /// gone; one that was ended from outside says nothing.
+    pub(super) fn agent_told(&mut self, session_id: &str, agent: &str, run: &RunFinished) {
+        let Some(part) = self.parts.iter_mut().rfind(|part| part.session_id == session_id) else {
+            return;
+        };
+        match (&run.agent_session_id, run.status) {
+            (Some(id), _) => part.agent_session = Some((agent.to_owned(), id.clone())),
+            (None, RunStatus::Error) => part.agent_session = None,
+            (None, _) => {}
+        }
+    }
+
     pub(super) fn announce_requested(&mut self, announce: &Announce) {
         self.announces.insert(announce.run_id.clone());
     }

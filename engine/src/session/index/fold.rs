@@ -137,7 +137,8 @@ impl Sessions {
 
     fn run_requested(&mut self, event: RunRequested, at: Timestamp) {
         let Ok(key) = StreamName::new(event.session_key) else { return };
-        let run = OpenRun { key, session_id: event.session_id, tokens: 0 };
+        let (session_id, agent_id) = (event.session_id, event.agent_id);
+        let run = OpenRun { key, session_id, agent_id, tokens: 0 };
         self.runs.insert(id_hash(&event.run_id), run);
         self.run(&event.run_id, |entry| entry.run(&event.run_id, RunPhase::Requested, at));
     }
@@ -148,6 +149,7 @@ impl Sessions {
         self.run(&event.run_id, |entry| {
             entry.run_finished(&run.session_id, event, at);
             entry.add_tokens(&run.session_id, told.saturating_sub(run.tokens));
+            entry.agent_told(&run.session_id, &run.agent_id, event);
         });
         self.runs.remove(&id_hash(&event.run_id));
     }

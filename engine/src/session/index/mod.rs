@@ -55,6 +55,7 @@ pub struct Sessions {
 struct OpenRun {
     key: StreamName,
     session_id: String,
+    agent_id: String,
     /// Tokens that turns of the run have told.
     tokens: u64,
 }
@@ -89,6 +90,16 @@ impl Sessions {
     #[must_use]
     pub fn own_model(&self, key: &StreamName) -> Option<&str> {
         self.entries.get(key)?.own_model.as_deref()
+    }
+
+    /// The id that an agent gives its own session for a part of a session: what its last run there told. One that failed
+    /// without telling any may have met a session that is gone, so that the next begins anew.
+    #[must_use]
+    pub fn agent_session(&self, key: &StreamName, part: &str, agent: &str) -> Option<&str> {
+        let parts = &self.entries.get(key)?.parts;
+        let part = parts.iter().find(|known| known.session_id == part)?;
+        let (of, id) = part.agent_session.as_ref()?;
+        (of == agent).then_some(id.as_str())
     }
 
     /// Whether a session said at its opening that its agent is confined.

@@ -22,6 +22,8 @@ pub(in crate::session) struct Part {
     pub(super) recent: Recent<u64>,
     pub(super) run_started: bool,
     pub(super) source_path: Option<String>,
+    /// The agent whose run last told the id of its own session, and that id.
+    pub(super) agent_session: Option<(String, String)>,
 }
 
 /// How many messages a part has: neighbouring pieces of one message are one.

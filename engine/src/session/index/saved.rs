@@ -54,9 +54,9 @@ impl Saved for Sessions {
 struct View<'a> {
     #[serde(borrow)]
     entries: Vec<Session<'a>>,
-    /// Run, key, part, tokens.
+    /// Run, key, part, agent, tokens.
     #[serde(borrow)]
-    runs: Vec<(IdHash, &'a str, &'a str, u64)>,
+    runs: Vec<(IdHash, &'a str, &'a str, &'a str, u64)>,
     #[serde(borrow)]
     spawned: Vec<(&'a str, &'a str)>,
     #[serde(borrow)]
@@ -129,6 +129,8 @@ struct SavedPart<'a> {
     recent: Vec<(IdHash, u64)>,
     run_started: bool,
     source_path: Option<&'a str>,
+    #[serde(borrow)]
+    agent_session: Option<(&'a str, &'a str)>,
 }
 
 impl Serialize for Sessions {
@@ -138,7 +140,10 @@ impl Serialize for Sessions {
             runs: self
                 .runs
                 .iter()
-                .map(|(id, run)| (*id, run.key.as_str(), run.session_id.as_str(), run.tokens))
+                .map(|(id, run)| {
+                    let OpenRun { key, session_id, agent_id, tokens } = run;
+                    (*id, key.as_str(), session_id.as_str(), agent_id.as_str(), *tokens)
+                })
                 .collect(),
             spawned: self
                 .spawned
@@ -177,8 +182,9 @@ impl View<'_> {
             let entry = session.open()?;
             sessions.entries.insert(entry.row.key.clone(), Arc::new(entry));
         }
-        for (id, key, session_id, tokens) in self.runs {
-            let run = OpenRun { key: name(key)?, session_id: session_id.to_owned(), tokens };
+        for (id, key, session_id, agent_id, tokens) in self.runs {
+            let (session_id, agent_id) = (session_id.to_owned(), agent_id.to_owned());
+            let run = OpenRun { key: name(key)?, session_id, agent_id, tokens };
             sessions.runs.insert(id, run);
         }
         for (child, parent) in self.spawned {
@@ -322,6 +328,7 @@ impl<'a> SavedPart<'a> {
             recent: part.recent.0.clone(),
             run_started: part.run_started,
             source_path: part.source_path.as_deref(),
+            agent_session: part.agent_session.as_ref().map(|(agent, id)| (&**agent, &**id)),
         }
     }
 
@@ -341,6 +348,7 @@ impl<'a> SavedPart<'a> {
             recent: Recent(self.recent),
             run_started: self.run_started,
             source_path: owned(self.source_path),
+            agent_session: self.agent_session.map(|(agent, id)| (agent.to_owned(), id.to_owned())),
         }
     }
 }

@@ -567,3 +567,31 @@ fn parts_expire() {
     scene.event("telegram:1", "session.reset", "{'sessionId':'t','previousSessionId':'s','reason':'idle','effectiveAt':'2026-04-01T00:01:02.000000Z'}");
     assert_eq!(status(&scene, 63), "done");
 }
+
+/// Goal: the id that an agent gives its own session is known for the next run of the same agent on the same part, until a
+/// run fails without telling any. Method: runs that tell, are killed, fail; another agent, another part.
+#[test]
+fn the_session_of_the_agents_own() {
+    let scene = Scene::new();
+    scene.opened("cli:a", "p", "");
+    let key = StreamName::new("cli:a").unwrap();
+    let known = |agent: &str, part: &str| {
+        scene.sessions().agent_session(&key, part, agent).map(str::to_owned)
+    };
+    let mut run = 0;
+    let mut ends = |status: &str, more: &str| {
+        run += 1;
+        let id = format!("r{run}");
+        scene.run(&id, "cli:a", "p", "").finished(&id, status, more);
+    };
+    assert_eq!(known("main", "p"), None);
+    ends("ok", ",'agentSessionId':'x'");
+    ends("killed", "");
+    ends("ok", "");
+    assert_eq!(known("main", "p").as_deref(), Some("x"));
+    assert_eq!((known("bob", "p"), known("main", "q")), (None, None));
+    ends("error", ",'agentSessionId':'y'");
+    assert_eq!(known("main", "p").as_deref(), Some("y"));
+    ends("error", "");
+    assert_eq!(known("main", "p"), None);
+}

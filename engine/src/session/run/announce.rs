@@ -9,9 +9,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::id::{StreamName, Version};
 use crate::session::content;
-use crate::session::event::{
-    Event, Role, RunFinished, RunRequested, Tokens as Usage, Turn, run_stream,
-};
+use crate::session::event::{Event, RunFinished, RunRequested, Tokens as Usage, Turn, run_stream};
 use crate::session::work::{Exchange, Job};
 use crate::store::{EventStore, Item, Record};
 
@@ -126,32 +124,6 @@ pub fn earlier(store: &dyn EventStore, run: &Job, exchange: Option<&Exchange>) -
     })
 }
 
-/// The id that the agent of a session gave its own session in the current part, if its last run there told one.
-///
-/// # Errors
-/// Whatever reading meets.
-pub fn agent_session(store: &dyn EventStore, run: &Job) -> Result<Option<String>> {
-    let mut runs: Vec<String> = Vec::new();
-    backwards(store, &run.session_key, &mut |_, turn| {
-        if turn.session_id == run.session_id
-            && turn.role == Role::Assistant
-            && let Some(id) = turn.run_id
-            && !runs.contains(&id)
-        {
-            runs.push(id);
-        }
-        runs.len() < RUNS_LOOKED_AT
-    })?;
-    for id in runs {
-        let told = told(store, &id)?;
-        let same = told.requested.is_some_and(|requested| requested.agent_id == run.agent_id);
-        if let Some(session) = told.finished.and_then(|end| end.agent_session_id).filter(|_| same) {
-            return Ok(Some(session));
-        }
-    }
-    Ok(None)
-}
-
 /// What earlier runs of a session used in the session of the agent's own with this id.
 ///
 /// # Errors
@@ -182,6 +154,3 @@ pub fn used_before(store: &dyn EventStore, run: &Job, agent_session_id: &str) ->
     }
     Ok(used)
 }
-
-/// So many runs of a session are asked for the id that the agent gives its session.
-const RUNS_LOOKED_AT: usize = 4;
