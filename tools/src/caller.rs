@@ -1,5 +1,7 @@
 //! Who is asking. It is bound where a caller comes in and is never an argument of a tool.
 
+mod token;
+
 use annals_engine::config::Config;
 use annals_engine::id::StreamName;
 use annals_engine::session::index::Names;
