@@ -120,7 +120,7 @@ fn announce_step(close: &Close<'_>, exchange: &Exchange, batch: &mut Batch<'_>) 
         );
     }
     let Way::Open(address) = way(close.stage, close.rules, &target) else {
-        let carried = Carried::Reply { seq: None, said: Said::Text("") };
+        let carried = Carried::Nothing("no_route");
         return deliver(
             close.stage,
             batch,

@@ -21,7 +21,7 @@ use annals_engine::clock::Timestamp;
 use annals_engine::engine::{Engine, Role};
 use annals_engine::id::{EventId, StreamName};
 use annals_engine::session::run::{Batch, Claimer, Stage, claim};
-use annals_engine::session::work::{Waybill, Work};
+use annals_engine::session::work::{Job, Waybill, Work};
 use annals_engine::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -255,32 +255,36 @@ impl Shift<'_> {
 
     /// Claims runs as long as there is room for them.
     async fn claim_runs(&mut self, work: &Work) -> Result<bool> {
-        let only = match &self.until {
-            Until::Ended(run_id) => Some(run_id.clone()),
+        let until = match &self.until {
+            Until::Ended(run_id) => match work.run(run_id) {
+                Some(run) => Some((run.session_key.clone(), run.seq)),
+                None => return Ok(false),
+            },
             Until::Stopped | Until::Idle => None,
         };
-        let fits = move |id: &str| only.as_deref().is_none_or(|only| only == id);
+        // Runs of a session are serial: those before the one that is waited for have to be made as well.
+        let fits = move |run: &Job| {
+            until.as_ref().is_none_or(|(key, seq)| run.session_key == *key && run.seq <= *seq)
+        };
         let mut did = false;
         while self.runs.len() < self.worker.setup.runs_max {
             // The look without the lock spares an append that would find nothing.
-            let next =
-                work.next_claim(|run| fits(&run.run_id) && !self.runs.contains_key(&run.run_id));
+            let next = work.next_claim(|run| fits(run) && !self.runs.contains_key(&run.run_id));
             let Some(next) = next else { return Ok(did) };
             let limit = next.timeout_seconds;
             let (token, hash) = job::token();
             let now = self.worker.engine.clock().now();
             let who = self.worker.claimer(now, &hash, limit);
             let wanted = fits.clone();
-            let rule = move |stage: &Stage<'_>, batch: &mut Batch<'_>| {
-                claim(stage, batch, &who, |run| wanted(&run.run_id))
-            };
+            let rule =
+                move |stage: &Stage<'_>, batch: &mut Batch<'_>| claim(stage, batch, &who, &wanted);
             let Some(claimed) = self.worker.decide(Vec::new(), rule).await? else { return Ok(did) };
             did = true;
             self.begin(claimed, token);
             if self.until != Until::Stopped && self.until != Until::Idle {
                 break;
             }
-            if self.work_at_hand().await?.next_claim(|run| fits(&run.run_id)).is_none() {
+            if self.work_at_hand().await?.next_claim(&fits).is_none() {
                 break;
             }
         }
@@ -310,9 +314,11 @@ impl Shift<'_> {
             let micros = at.as_micros().saturating_sub(now.as_micros()).max(MICROS_LEAST);
             Duration::from_micros(micros.unsigned_abs()).min(LOOK_EVERY)
         });
+        // Who cannot say any more that it is to stop does not wake it.
+        let may_stop = self.stop.has_changed().is_ok();
         tokio::select! {
             _ = self.wakes.changed() => {}
-            _ = self.stop.changed() => {}
+            _ = self.stop.changed(), if may_stop => {}
             Some(done) = self.finished.recv() => self.forget(&done),
             () = tokio::time::sleep(next) => {}
         }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use annals_engine::Result;
@@ -13,7 +12,6 @@ use tokio::sync::watch;
 /// A follower, until it is dropped.
 pub(super) struct Wake {
     ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// So soon the thread notices that nobody wants it any more.
@@ -35,7 +33,7 @@ impl Wake {
         let (engine, seen) = (engine.clone(), Arc::clone(&ends));
         let types = TYPES.iter().map(|name| NamePattern::Prefix((*name).to_owned())).collect();
         let filter = Filter { streams: Vec::new(), types };
-        let thread = std::thread::spawn(move || {
+        std::thread::spawn(move || {
             let mut read = Read::after(after).filter(filter);
             // A follower whose lines were cut, or that meets an error, begins again at the end; the worker looks by itself
             // from time to time, so that nothing is missed for good.
@@ -47,7 +45,7 @@ impl Wake {
                 }
             }
         });
-        Ok((Self { ends, thread: Some(thread) }, told))
+        Ok((Self { ends }, told))
     }
 }
 
@@ -67,12 +65,9 @@ fn follow(
     Ok(())
 }
 
+/// The thread notices soon, and is not waited for: it only waits and tells.
 impl Drop for Wake {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take() {
-            // It only waits and tells; there is nothing to learn from how it ended.
-            drop(thread.join());
-        }
     }
 }

@@ -1,0 +1,136 @@
+//! The worker with real processes over a store in memory.
+
+use std::fs;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use annals_engine::clock::SystemClock;
+use annals_engine::config::{Config, Sources, load};
+use annals_engine::engine::Engine;
+use annals_engine::session::event::{Event, Role, RunKind, RunStatus};
+use annals_engine::session::index::TimeRules;
+use annals_engine::session::key::AgentId;
+use annals_engine::session::push::{Push, Wanted};
+use annals_engine::session::run::{Tried, announce};
+use annals_engine::store::{Item, Read};
+use annals_tools::run::worker::{Carrier, Parcel};
+use annals_tools::run::{Setup, Until, Worker};
+use tokio::sync::watch;
+
+/// Keeps what it is given.
+#[derive(Debug, Default)]
+struct Basket(Mutex<Vec<Parcel>>);
+
+impl Carrier for Basket {
+    fn carry(&self, parcel: Parcel) -> Pin<Box<dyn Future<Output = Tried> + Send + '_>> {
+        self.0.lock().unwrap().push(parcel);
+        Box::pin(async { Tried::Delivered })
+    }
+}
+
+struct House {
+    engine: Engine,
+    setup: Arc<Setup>,
+    basket: Arc<Basket>,
+}
+
+impl House {
+    fn new(folder: &Path, script: &str) -> Self {
+        let text = format!(
+            "{{agents: {{list: [{{id: 'main', run: {{command: '/bin/sh', args: ['-c', '{script}']}}}}]}}}}"
+        );
+        let file = folder.join("annals.json5");
+        fs::write(&file, &text).unwrap();
+        let sources =
+            Sources { flags: &[], variable: &|_| None, file: Some((file.as_path(), &text)) };
+        let (config, _): (Config, _) = load(&sources).unwrap();
+        let mut setup = Setup::of(&config, folder.to_path_buf()).unwrap();
+        setup.rules.sinks.insert("telegram".into(), "file".into());
+        let setup = Arc::new(setup);
+        let engine = Engine::in_memory(Arc::new(SystemClock));
+        Self { engine, setup, basket: Arc::default() }
+    }
+
+    fn ask(&self, text: &str, deliver: bool) -> String {
+        let agent = AgentId::parse("main").unwrap();
+        let mut push = Push::new("telegram", "7", Role::User, text, agent);
+        push.run = Some(Wanted { deliver, ..Wanted::new(RunKind::Ask) });
+        self.engine.push(&push, &TimeRules::none()).unwrap().run_id.unwrap()
+    }
+
+    fn work(&self, until: Until) {
+        let worker = Worker::new(
+            self.engine.clone(),
+            Arc::clone(&self.setup),
+            Arc::clone(&self.basket) as Arc<dyn Carrier>,
+        );
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        // Nobody keeps the other end: a worker that cannot be stopped works all the same.
+        let (_, stop) = watch::channel(false);
+        let worked = async {
+            let worked = worker.unwrap();
+            tokio::time::timeout(Duration::from_secs(60), worked.work(until, stop)).await
+        };
+        runtime.block_on(worked).expect("it goes home").unwrap();
+    }
+
+    fn end(&self, run_id: &str) -> Option<(RunStatus, String)> {
+        let end = announce::told(self.engine.store(), run_id).unwrap().finished?;
+        let text = announce::text_at(self.engine.store(), "telegram:7", end.reply_seq).unwrap();
+        Some((end.status, text))
+    }
+
+    fn kinds(&self) -> Vec<String> {
+        let items = self.engine.read(Read::default()).unwrap();
+        items
+            .filter_map(|item| match item.unwrap() {
+                Item::Record(record) => {
+                    Event::of(&record).unwrap();
+                    Some(record.kind.to_string())
+                }
+                Item::Gap(_) => None,
+            })
+            .collect()
+    }
+}
+
+/// Goal: who waits for one run makes those of the session before it, in their order, and not those behind it. Method:
+/// three runs of one session; the second is waited for.
+#[test]
+fn the_runs_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::new(folder.path(), "tail -n 1");
+    let runs = ["one", "two", "three"].map(|text| house.ask(text, false));
+    house.work(Until::Ended(runs[1].clone()));
+    assert_eq!(house.end(&runs[0]), Some((RunStatus::Ok, "one".into())));
+    assert_eq!(house.end(&runs[1]), Some((RunStatus::Ok, "two".into())));
+    assert_eq!(house.end(&runs[2]), None);
+    house.work(Until::Idle);
+    assert_eq!(house.end(&runs[2]), Some((RunStatus::Ok, "three".into())));
+    assert!(house.basket.0.lock().unwrap().is_empty());
+}
+
+/// Goal: a reply that is to be delivered leaves once, with its key; a silent one is told nobody and is in the transcript;
+/// a run that fails says so. Method: three runs, a sink that takes all.
+#[test]
+fn what_goes_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::new(folder.path(), "x=$(tail -n 1); echo \"$x\"; test \"$x\" != fail");
+    let runs = ["hello", "NO_REPLY", "fail"].map(|text| house.ask(text, true));
+    house.work(Until::Idle);
+    let parcels = house.basket.0.lock().unwrap().clone();
+    let told: Vec<_> = parcels.iter().map(|p| (p.kind.as_str(), p.text.as_str())).collect();
+    assert_eq!(
+        told,
+        [("reply", "hello"), ("failure", "The run ended without an answer: error (exit).")]
+    );
+    assert!(parcels[0].idempotency_key.starts_with("delivery:v1:telegram:7:"), "{parcels:?}");
+    assert_eq!(house.end(&runs[1]), Some((RunStatus::Ok, "NO_REPLY".into())));
+    let kinds = house.kinds();
+    let count = |kind: &str| kinds.iter().filter(|known| *known == kind).count();
+    assert_eq!((count("delivery.suppressed"), count("delivery.delivered")), (1, 2));
+    house.work(Until::Idle);
+    assert_eq!(house.kinds(), kinds, "a second worker finds nothing to do");
+}
