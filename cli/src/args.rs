@@ -74,6 +74,8 @@ pub(crate) enum Verb {
     Quickstart(commands::quickstart::Args),
     Tail(commands::tail::Args),
     Log(commands::log::Args),
+    Timeline(commands::timeline::Args),
+    Graph(commands::graph::Args),
     #[command(subcommand)]
     Session(commands::session::Verb),
     #[command(subcommand)]
@@ -100,7 +102,7 @@ pub(crate) enum Verb {
 /// The verbs as the help groups them. A test holds it against [`Verb`].
 const GROUPS: &[(&str, &[&str])] = &[
     ("First steps", &["quickstart"]),
-    ("Watch and ask", &["tail", "log", "stats", "usage", "replay"]),
+    ("Watch and ask", &["tail", "log", "timeline", "graph", "stats", "usage", "replay"]),
     ("Sessions", &["sessions", "session", "tools", "heartbeat"]),
     ("Agents at work", &["agents", "runs", "worker"]),
     ("In and out", &["import", "export"]),

@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod export;
+pub(crate) mod graph;
 pub(crate) mod heartbeat;
 pub(crate) mod import;
 pub(crate) mod log;
@@ -15,6 +16,7 @@ pub(crate) mod session;
 pub(crate) mod sessions;
 pub(crate) mod stats;
 pub(crate) mod tail;
+pub(crate) mod timeline;
 pub(crate) mod tools;
 pub(crate) mod usage;
 pub(crate) mod verify;
@@ -61,6 +63,8 @@ fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
         Verb::Agents(verb) => agents::run(verb, context),
         Verb::Quickstart(args) => quickstart::run(args, context),
         Verb::Tail(args) => tail::run(args, context),
+        Verb::Graph(args) => graph::run(args, context),
+        Verb::Timeline(args) => timeline::run(args, context),
         Verb::Log(args) => log::run(args, context),
         Verb::Session(verb) => session::run(verb, context),
         Verb::Sessions(verb) => sessions::run(verb, context),

@@ -13,6 +13,7 @@ mod follow;
 mod help;
 mod keeping;
 mod memory;
+mod pictures;
 mod pipes;
 mod push;
 mod quickstart;

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod change;
 pub mod content;
 pub mod context;
+pub mod deeds;
 pub mod event;
 pub mod history;
 
