@@ -14,6 +14,7 @@
 pub mod arguments;
 pub(crate) mod attachments;
 pub mod dialect;
+mod preset;
 pub mod process;
 mod prompt;
 pub mod reaper;

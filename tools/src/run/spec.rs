@@ -8,6 +8,7 @@ use annals_engine::{Error, Result};
 
 use super::arguments::{Placeholder, occurs};
 use super::dialect::{Dialect, OutputForm};
+use super::preset::Preset;
 
 /// A configuration that is complete: five lines to begin with.
 pub const EXAMPLE: &str = r#"{ agents: { list: [
@@ -211,10 +212,15 @@ impl AgentSpec {
 
 fn read(config: &Config, place: &str, id: &str) -> Result<Option<AgentSpec>> {
     let at = Place { config, run: format!("{place}.run") };
-    let Some(command) = at.text("command") else { return at.nothing_else() };
+    let preset = at.text("preset").and_then(Preset::of);
+    let command = at.text("command").or_else(|| preset.map(|preset| preset.name));
+    let Some(command) = command else { return at.nothing_else() };
     let base = folder(config)?;
-    let args = at.texts("args");
-    let resume_args = config.get(&at.path("resumeArgs")).map(|_| at.texts("resumeArgs"));
+    let said = |name: &str| config.get(&at.path(name)).map(|_| at.texts(name));
+    let known = |args: &[&str]| args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>();
+    let args = said("args").or_else(|| preset.map(|preset| known(preset.args))).unwrap_or_default();
+    let resume_args =
+        said("resumeArgs").or_else(|| preset.and_then(|preset| preset.resume_args).map(known));
     let own = |name: &str| config.text(&format!("{place}.{name}")).map(str::to_owned);
     let list = |name: &str| -> Vec<String> {
         config.texts(&format!("{place}.{name}")).into_iter().map(str::to_owned).collect()
@@ -231,8 +237,16 @@ fn read(config: &Config, place: &str, id: &str) -> Result<Option<AgentSpec>> {
         input: at.input(&args, resume_args.as_deref().unwrap_or_default()),
         args,
         resume_args,
-        output: at.text("output").and_then(OutputForm::from_word).unwrap_or_default(),
-        dialect: at.text("dialect").and_then(Dialect::from_word).unwrap_or_default(),
+        output: at
+            .text("output")
+            .and_then(OutputForm::from_word)
+            .or_else(|| preset.map(|preset| preset.output))
+            .unwrap_or_default(),
+        dialect: at
+            .text("dialect")
+            .and_then(Dialect::from_word)
+            .or_else(|| preset.map(|preset| preset.dialect))
+            .unwrap_or_default(),
         cwd: at.text("cwd").map_or_else(|| base.clone(), |cwd| base.join(cwd)),
         env: at.env()?,
         clear_env: config.is_on(&at.path("clearEnv")),
@@ -242,7 +256,10 @@ fn read(config: &Config, place: &str, id: &str) -> Result<Option<AgentSpec>> {
         on_lost: at.on_lost(),
         model: own("model"),
         models: list("models"),
-        thinking_levels: list("thinkingLevels"),
+        thinking_levels: match (config.get(&format!("{place}.thinkingLevels")), preset) {
+            (None, Some(preset)) => known(preset.thinking_levels),
+            _ => list("thinkingLevels"),
+        },
         sandbox: match config.text(&format!("{place}.sandbox.mode")) {
             Some("all") => Sandbox::All,
             Some("non-main") => Sandbox::NonMain,

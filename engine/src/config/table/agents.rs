@@ -152,6 +152,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         &[],
         "the thinking level of the children that it spawns",
     ),
+    setting(
+        "agents.list[].run.preset",
+        Kind::Word(&["claude", "codex", "gemini", "openclaw"]),
+        "",
+        &[],
+        "a program that is known: its command, arguments and dialect",
+    ),
     setting("agents.list[].run.command", Kind::Text, "", &[], "the program that is this agent"),
     setting(
         "agents.list[].run.args",
