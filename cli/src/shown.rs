@@ -3,6 +3,7 @@
 
 pub(crate) mod gap;
 pub(crate) mod line;
+pub(crate) mod mask;
 pub(crate) mod print;
 pub(crate) mod wire;
 

@@ -12,6 +12,7 @@ mod events;
 mod follow;
 mod help;
 mod keeping;
+mod masking;
 mod memory;
 mod pictures;
 mod pipes;

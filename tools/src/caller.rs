@@ -138,6 +138,15 @@ impl Caller {
         }
     }
 
+    /// Whether secrets of a session, by its key, are masked: a session reads its own as they are, and the operator all.
+    #[must_use]
+    pub fn is_masked(&self, key: &str) -> bool {
+        match &self.seat {
+            Seat::Operator => false,
+            Seat::Session { key: own, .. } => own.as_str() != key,
+        }
+    }
+
     /// How a key is shown: the bucket that `main` stands for as `main`, to a session and where all share one; every other
     /// key as it is.
     #[must_use]

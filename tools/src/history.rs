@@ -1,6 +1,6 @@
 //! `sessions_history`: what was said in a session, the newest page first.
 
-use annals_engine::id::Version;
+use annals_engine::id::{StreamName, Version};
 use annals_engine::projection::Folded;
 use annals_engine::session::event::Json;
 use annals_engine::session::history::{HistoryQuery, Message, Page, Span, ToolResults, history};
@@ -8,13 +8,15 @@ use annals_engine::session::index::{Found, Sessions};
 use annals_engine::{Error, Result};
 
 use crate::caller::Caller;
+use crate::mask::Mask;
 use crate::view::View;
 use crate::wire::{HistoryArgs, HistoryReply};
 
 /// How many messages there are when nobody says.
 const LIMIT: usize = 50;
 
-/// A page of a session's history as of what the view has seen.
+/// A page of a session's history as of what the view has seen. Secrets of another session than the caller's own are
+/// masked.
 ///
 /// # Errors
 /// `NotFound` when there is no such session; `Ambiguous` when the name fits several; `InvalidInput` for a cursor that no
@@ -25,7 +27,7 @@ pub fn sessions_history(
     args: &HistoryArgs,
     span: Span,
 ) -> Result<HistoryReply> {
-    let View { store, sessions, .. } = *view;
+    let View { store, sessions, config, .. } = *view;
     let found = caller.find(sessions.state(), &args.session_key)?;
     let mut query = HistoryQuery {
         span,
@@ -33,13 +35,14 @@ pub fn sessions_history(
         limit: args.limit.unwrap_or(LIMIT).clamp(1, caller.bounds.rows),
         before: args.cursor.as_deref().map(version).transpose()?,
     };
+    let shown = Shown { caller, mask: &Mask::of(config), key: &found.key };
     let mut page = history(store, sessions.state(), &found, &query)?;
-    page.messages.iter_mut().for_each(|message| omit_huge(message, caller.bounds.bytes));
+    page.messages.iter_mut().for_each(|message| shown.prepare(message));
     let fits = newest_within(&page.messages, caller.bounds.bytes);
     if fits < page.messages.len() {
         query.limit = fits;
         page = history(store, sessions.state(), &found, &query)?;
-        page.messages.iter_mut().for_each(|message| omit_huge(message, caller.bounds.bytes));
+        page.messages.iter_mut().for_each(|message| shown.prepare(message));
     }
     let reply = reply(page, sessions, &found);
     let session_key = caller.shown(&found.key).to_owned();
@@ -72,14 +75,31 @@ fn version(cursor: &str) -> Result<Version> {
     })
 }
 
-/// Leaves out the content of a message that alone has more bytes than an answer may have, and says so in its place.
-pub(crate) fn omit_huge(message: &mut Message, bytes_max: usize) {
-    let bytes = message.content.as_ref().map_or(0, |content| content.as_str().len());
-    if bytes.saturating_add(ENVELOPE) <= bytes_max {
-        return;
+/// How messages of one session are shown to a caller.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    pub(crate) caller: &'a Caller,
+    pub(crate) mask: &'a Mask,
+    /// The session.
+    pub(crate) key: &'a StreamName,
+}
+
+impl Shown<'_> {
+    /// Masks what the caller may not read, and leaves out the content of a message that alone has more bytes than an
+    /// answer may have, which is said in its place.
+    pub(crate) fn prepare(&self, message: &mut Message) {
+        if self.caller.is_masked(self.key.as_str())
+            && let Some(masked) = message.content.as_ref().and_then(|c| self.mask.content(c))
+        {
+            message.content = Some(masked);
+        }
+        let bytes = message.content.as_ref().map_or(0, |content| content.as_str().len());
+        if bytes.saturating_add(ENVELOPE) <= self.caller.bounds.bytes {
+            return;
+        }
+        message.omitted_bytes = u64::try_from(bytes).ok();
+        message.content = Json::of("[sessions_history omitted: message too large]").ok();
     }
-    message.omitted_bytes = u64::try_from(bytes).ok();
-    message.content = Json::of("[sessions_history omitted: message too large]").ok();
 }
 
 /// So many bytes of a message beside its content at the most, roughly.

@@ -8,6 +8,7 @@ pub mod desk;
 pub mod history;
 pub mod ingress;
 pub mod list;
+pub mod mask;
 pub mod registry;
 pub mod run;
 pub mod runs;

@@ -8,14 +8,16 @@ use annals_engine::store::EventStore;
 use annals_engine::{Error, Result};
 
 use crate::caller::{Caller, MainBucket, Seat};
-use crate::history::omit_huge;
+use crate::history::Shown;
+use crate::mask::Mask;
 use crate::view::View;
 use crate::wire::{ArchivedArg, ListArgs, ListReply, Listed};
 
 /// How many rows there are when nobody says.
 const LIMIT: usize = 50;
 
-/// Lists the sessions that the caller sees, as of what the view has seen.
+/// Lists the sessions that the caller sees, as of what the view has seen. Secrets in messages of other sessions than the
+/// caller's own are masked.
 ///
 /// # Errors
 /// `InvalidInput` for an unknown kind or a cursor that no answer gave; whatever reading meets.
@@ -55,11 +57,11 @@ pub fn list(caller: &Caller, view: &View<'_>, args: &ListArgs, shape: Shape) -> 
     let truncated = page.len() < rows.len();
     let messages = args.message_limit.unwrap_or(0).min(caller.bounds.messages);
     let files = store.files()?;
+    let mask = Mask::of(config);
     let listed = |row: &&Row| {
         let mut messages = last_messages(store, sessions.state(), row, messages)?;
-        for message in messages.iter_mut().flatten() {
-            omit_huge(message, caller.bounds.bytes);
-        }
+        let shown = Shown { caller, mask: &mask, key: &row.key };
+        messages.iter_mut().flatten().for_each(|message| shown.prepare(message));
         let mut row = sessions.state().row_at(&row.key, &lens).unwrap_or_else(|| (*row).clone());
         sessions.state().locate(&mut row, &files);
         row.context_tokens = row.context_tokens.or_else(|| config.context_tokens(&row.agent_id));

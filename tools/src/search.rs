@@ -3,17 +3,19 @@
 use annals_engine::clock::Timestamp;
 use annals_engine::id::StreamName;
 use annals_engine::session::event::Role;
-use annals_engine::session::search::{Hit, SearchQuery, search};
+use annals_engine::session::search::{Hit, SearchQuery, Sight, search};
 use annals_engine::{Error, Result};
 
 use crate::caller::Caller;
+use crate::mask::Mask;
 use crate::view::View;
 use crate::wire::{SearchArgs, SearchReply};
 
 /// How many turns there are when nobody says.
 const LIMIT: usize = 10;
 
-/// Searches the turns of the sessions that the caller sees, the newest first.
+/// Searches the turns of the sessions that the caller sees, the newest first. Secrets of other sessions than the caller's
+/// own are masked before anything is looked for.
 ///
 /// # Errors
 /// `InvalidInput` for a query without words, an unknown role and a time that is none; `NotFound` for an unknown session;
@@ -34,7 +36,12 @@ pub fn sessions_search(caller: &Caller, view: &View<'_>, args: &SearchArgs) -> R
         let row = key.as_ref().and_then(|key| sessions.row(key));
         row.is_some_and(|row| caller.sees(sessions, row))
     };
-    let matches = search(view.store, &query, &sees)?;
+    let mask = Mask::of(view.config);
+    let reads = |key: &str, text: String| match caller.is_masked(key) {
+        true => mask.text(&text).into_owned(),
+        false => text,
+    };
+    let matches = search(view.store, &query, Sight { sees: &sees, reads: &reads })?;
     let shown = |hit: Hit| {
         let key = StreamName::new(hit.key.as_str());
         Hit { key: key.map_or(hit.key, |key| caller.shown(&key).to_owned()), ..hit }

@@ -618,3 +618,53 @@ fn a_message_that_is_too_large_for_an_answer() {
     let listed = scene.list(&args).expect("a list");
     assert!(serde_json::to_string(&listed).expect("JSON").len() < Bounds::TOOL.bytes);
 }
+
+/// Goal: a session reads secrets of its own and none of another's, in any tool, not even by looking for them; the operator
+/// reads all. Method: the same secret in a parent and its child, a few words before it.
+#[test]
+fn secrets_of_other_sessions_are_masked() {
+    let scene = family();
+    for (key, id) in [("agent:main:main", "p"), ("agent:main:subagent:c", "c")] {
+        scene.turn(key, id, "assistant", "remember password: hunter2, please");
+    }
+    let parent = session("agent:main:main", Mode::Tree);
+    let read = |caller: &Caller, key: &str| {
+        let args = HistoryArgs { session_key: key.to_owned(), ..HistoryArgs::default() };
+        let reply = scene.history(caller, &args).expect("a history");
+        reply
+            .messages
+            .last()
+            .and_then(|m| m.content.clone())
+            .expect("a message")
+            .as_str()
+            .to_owned()
+    };
+    let said = "\"remember password: hunter2, please\"";
+    let masked = "\"remember password: [masked:assignment], please\"";
+    assert_eq!(read(&parent, "agent:main:main"), said);
+    assert_eq!(read(&parent, "agent:main:subagent:c"), masked);
+    assert_eq!(read(&tool(), "agent:main:subagent:c"), said);
+    let list = ListArgs { message_limit: Some(1), ..ListArgs::default() };
+    let list = scene.list_as(&parent, &list).expect("a list");
+    for listed in &list.sessions {
+        let content = listed.messages.as_ref().and_then(|all| all.last()?.content.clone());
+        let content = content.map(|content| content.as_str().to_owned()).unwrap_or_default();
+        let own = listed.row.key.as_str() == "main";
+        assert!(!content.contains("hunter2") || own, "{}: {content}", listed.row.key.as_str());
+    }
+    let found = |caller: &Caller, query: &str| {
+        let args = SearchArgs { query: query.to_owned(), ..SearchArgs::default() };
+        let reply = scene.search(caller, &args).expect("a search");
+        let shown = reply.results.into_iter().map(|hit| format!("{} {}", hit.key, hit.snippet));
+        shown.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found(&parent, "remember"),
+        [
+            "agent:main:subagent:c remember password: [masked:assignment], please",
+            "main remember password: hunter2, please",
+        ]
+    );
+    assert_eq!(found(&parent, "hunter2"), ["main remember password: hunter2, please"]);
+    assert_eq!(found(&tool(), "hunter2").len(), 2);
+}

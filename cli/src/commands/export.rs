@@ -14,6 +14,7 @@ use crate::filter::{FilterArgs, Reach};
 use crate::output::text::count;
 use crate::output::{Format, Output, say};
 use crate::shown::gap;
+use crate::shown::mask::MaskArgs;
 use crate::sieve::{Sieve, Step};
 use crate::store;
 use document::{Document, Markup};
@@ -25,7 +26,10 @@ use transcript::Transcript;
 As CloudEvents each line is one event in structured JSON: `stream` is its subject, `seq` its sequence \
 (20 digits, so that it sorts as text), `flow` its correlationid, `cause` its causationid. `time` says \
 when it happened, `recordedtime` when it was appended. The log's own housekeeping is among them. Missing events are events of the type \
-annals.gap. `-o raw` writes the lines of the log byte for byte instead.
+annals.gap. `-o raw` writes the lines of the log byte for byte instead, but those with a secret.
+
+Secrets (keys, tokens, passwords, what security.maskValues and maskEnv name) leave as [masked:RULE] in \
+every form; --no-mask writes them as they were said, for a copy that should be whole.
 
 As jsonl each line is something that a session said or that became of it: `session` is its key, `type` \
 is turn for what was said, `sessionId` the part; `content`, `calls`, `tokens` and all else as they were \
@@ -58,6 +62,8 @@ pub(crate) struct Args {
     strict: bool,
     #[command(flatten)]
     filter: FilterArgs,
+    #[command(flatten)]
+    mask: MaskArgs,
 }
 
 /// What is written.
@@ -89,11 +95,12 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     wanted.resolve(&engine)?;
     let mut sieve = Sieve::new(wanted, false, args.after, events.id());
     sieve.learn_all(events)?;
+    let masker = args.mask.masker()?;
     let mut gaps = 0;
     for item in events.read(sieve.read(View::Durable, Reach::Past))? {
         if let Some(step) = sieve.pass(item?, events)? {
             gaps += u64::from(step.misses_something());
-            writer.write(&step, events.id(), out)?;
+            writer.write(&masker.mask(step), events.id(), out)?;
         }
         if sieve.over {
             break;

@@ -10,6 +10,7 @@ use crate::filter::{FilterArgs, Reach};
 use crate::output::text::{count, grouped};
 use crate::output::{Format, Output, say};
 use crate::shown::gap::GapLine;
+use crate::shown::mask::{MaskArgs, Masker};
 use crate::shown::print::Printer;
 use crate::shown::wire::EventWire;
 use crate::shown::{gap, wire};
@@ -26,7 +27,10 @@ In JSON and CSV `time` is when an event was recorded, and `at` when it happened:
 the two differ. --since, --until and the lines for eyes go by when it happened.
 
 A session that --session names must be there (exit code 3); the other filters may fit nothing, which \
-is an empty answer. The log's own housekeeping (log.opened, log.sealed, log.mark) is left out unless \
+is an empty answer. Secrets (keys, tokens, passwords, what security.maskValues and maskEnv name) are \
+shown as [masked:RULE]; --no-mask shows them. A raw line with one has other bytes than the log.
+
+The log's own housekeeping (log.opened, log.sealed, log.mark) is left out unless \
 --type asks for it; `annals export` has every line.
 
 Examples:
@@ -50,6 +54,8 @@ pub(crate) struct Args {
     strict: bool,
     #[command(flatten)]
     filter: FilterArgs,
+    #[command(flatten)]
+    mask: MaskArgs,
 }
 
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
@@ -61,7 +67,8 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let mut sieve = Sieve::new(wanted, args.messages, args.after, events.id());
     sieve.learn_all(events)?;
     let read = sieve.read(View::Durable, Reach::Past);
-    let mut page = Page::new(args.limit, Printer::new(out, events.id(), out.time_style()));
+    let masker = args.mask.masker()?;
+    let mut page = Page::new(args.limit, masker, Printer::new(out, events.id(), out.time_style()));
     for item in events.read(read)? {
         if let Some(step) = sieve.pass(item?, events)? {
             page.take(step, sieve.cursor, out)?;
@@ -78,6 +85,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
 /// One page.
 struct Page {
     room: usize,
+    masker: Masker,
     printer: Printer,
     /// The steps of a page that is one object.
     steps: Vec<Step>,
@@ -118,9 +126,9 @@ impl<'a> StepWire<'a> {
 }
 
 impl Page {
-    fn new(limit: usize, printer: Printer) -> Self {
+    fn new(limit: usize, masker: Masker, printer: Printer) -> Self {
         let room = if limit == 0 { usize::MAX } else { limit };
-        Self { room, printer, steps: Vec::new(), shown: 0, more: 0, gaps: 0, last: None }
+        Self { room, masker, printer, steps: Vec::new(), shown: 0, more: 0, gaps: 0, last: None }
     }
 
     fn take(&mut self, step: Step, at: Option<Cursor>, out: &mut Output) -> Result<(), Failure> {
@@ -134,6 +142,7 @@ impl Page {
             self.shown += 1;
             self.last = at;
         }
+        let step = self.masker.mask(step);
         if out.format == Format::Json {
             self.steps.push(step);
             return Ok(());

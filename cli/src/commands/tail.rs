@@ -11,6 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::filter::{FilterArgs, Reach};
 use crate::output::time::TimeStyle;
 use crate::output::{Format, Output, say};
+use crate::shown::mask::{MaskArgs, Masker};
 use crate::shown::print::Printer;
 use crate::sieve::{Sieve, Step};
 use crate::{signal, store};
@@ -20,7 +21,8 @@ use crate::{signal, store};
 #[command(after_help = "\
 An inter-session message shows as `from -> to` with its run, round and decision. Missing events show \
 as a GAP line, and as an object {\"gap\": …} in JSON. Lines for eyes reach to the last whole batch, \
-every other form to what is on stable storage.
+every other form to what is on stable storage. Secrets (keys, tokens, passwords, what \
+security.maskValues and maskEnv name) are shown as [masked:RULE]; --no-mask shows them.
 
 Examples:
   annals tail -n 50                         the last 50 events
@@ -46,6 +48,8 @@ pub(crate) struct Args {
     strict: bool,
     #[command(flatten)]
     filter: FilterArgs,
+    #[command(flatten)]
+    mask: MaskArgs,
 }
 
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
@@ -57,6 +61,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let mut tail = Tail {
         printer: Printer::new(&context.out, events.id(), time_style(args, &context.out)),
         sieve: Sieve::new(wanted, args.messages, args.after, events.id()),
+        masker: args.mask.masker()?,
         view,
         gaps: 0,
     };
@@ -83,6 +88,7 @@ fn time_style(args: &Args, out: &Output) -> TimeStyle {
 struct Tail {
     sieve: Sieve,
     printer: Printer,
+    masker: Masker,
     view: View,
     gaps: u64,
 }
@@ -96,7 +102,7 @@ impl Tail {
         out: &mut Output,
     ) -> Result<(), Failure> {
         let steps = self.sieve.last(events, self.view, count)?;
-        steps.into_iter().try_for_each(|step| self.print(&step, out))
+        steps.into_iter().try_for_each(|step| self.print(step, out))
     }
 
     /// All that is there behind the cursor.
@@ -168,13 +174,13 @@ impl Tail {
         out: &mut Output,
     ) -> Result<(), Failure> {
         match self.sieve.pass(item, events)? {
-            Some(step) => self.print(&step, out),
+            Some(step) => self.print(step, out),
             None => Ok(()),
         }
     }
 
-    fn print(&mut self, step: &Step, out: &mut Output) -> Result<(), Failure> {
+    fn print(&mut self, step: Step, out: &mut Output) -> Result<(), Failure> {
         self.gaps += u64::from(step.misses_something());
-        self.printer.print(out, step)
+        self.printer.print(out, &self.masker.mask(step))
     }
 }

@@ -24,6 +24,8 @@ pub(super) enum Kind {
     Variable,
     /// A list of texts.
     Texts,
+    /// A list of texts that are never shown.
+    Secrets,
     /// A path.
     Path,
     /// A time zone.
@@ -47,7 +49,7 @@ impl Kind {
             Self::Word(words) => format!("one of {}", words.join(", ")),
             Self::Text | Self::Secret => "a text that is not empty".to_owned(),
             Self::Variable => "a text".to_owned(),
-            Self::Texts => "a list of texts".to_owned(),
+            Self::Texts | Self::Secrets => "a list of texts".to_owned(),
             Self::Path => "a path".to_owned(),
             Self::Zone => "a time zone such as Europe/Berlin or UTC".to_owned(),
             Self::AgentId => "an agent id: a-z, 0-9, _ and -, at most 64".to_owned(),
@@ -72,7 +74,7 @@ impl Kind {
                 value.as_str().filter(|text| !text.is_empty()).map(Value::from)
             }
             Self::Variable => value.is_string().then(|| value.clone()),
-            Self::Texts => value
+            Self::Texts | Self::Secrets => value
                 .as_array()
                 .filter(|all| all.iter().all(Value::is_string))
                 .map(|_| value.clone()),
@@ -92,7 +94,7 @@ impl Kind {
             Self::Ignored => Some(value.clone()),
         };
         taken.ok_or_else(|| {
-            let hidden = matches!(self, Self::Secret | Self::Variable);
+            let hidden = matches!(self, Self::Secret | Self::Secrets | Self::Variable);
             let shown = if hidden { "its value".to_owned() } else { value.to_string() };
             Error::invalid(format!("{shown} is not {}", self.legal()))
         })
@@ -109,7 +111,9 @@ impl Kind {
             Self::Whole(..) => {
                 text.trim().parse::<u64>().map_or_else(|_| Value::from(text), Value::from)
             }
-            Self::Texts => text.split(',').map(str::trim).filter(|t| !t.is_empty()).collect(),
+            Self::Texts | Self::Secrets => {
+                text.split(',').map(str::trim).filter(|t| !t.is_empty()).collect()
+            }
             Self::SendPolicy | Self::Ignored => {
                 json5::from_str(text).unwrap_or_else(|_| Value::from(text))
             }

@@ -82,7 +82,11 @@ pub fn load(sources: &Sources<'_>) -> Result<(Config, Vec<Warning>)> {
             Held { value, origin: Origin::Flag, secret: setting.is_secret() },
         );
     }
-    Ok((Config { held, file }, warnings))
+    let mut config = Config { held, file, masked: Vec::new() };
+    let named = config.texts("security.maskEnv").into_iter();
+    let values = named.filter_map(|name| (sources.variable)(name)?.into_string().ok());
+    config.masked = values.collect();
+    Ok((config, warnings))
 }
 
 /// Every agent of the list has an id: `paths` are those of all that is set.

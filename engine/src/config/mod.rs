@@ -28,6 +28,8 @@ pub struct Config {
     /// By path, such as `session.reset.atHour` or `agents.list[0].id`; what has no value and no default is absent.
     held: BTreeMap<String, Held>,
     file: Option<SourceFile>,
+    /// The values of the variables that `security.maskEnv` names.
+    masked: Vec<String>,
 }
 
 /// The file that settings were read from.
@@ -67,7 +69,7 @@ impl Config {
     /// Nothing but defaults.
     #[must_use]
     pub fn defaults() -> Self {
-        Self { held: load::defaults(), file: None }
+        Self { held: load::defaults(), file: None, masked: Vec::new() }
     }
 
     /// The value of a setting.

@@ -3,6 +3,7 @@
 //! In a path `[]` stands for a place in a list, `*` for any name, and `**` at the end for everything below.
 
 mod agents;
+mod doors;
 
 use super::kind::Kind;
 
@@ -30,7 +31,7 @@ impl Setting {
     /// Whether it is never shown.
     #[must_use]
     pub fn is_secret(&self) -> bool {
-        matches!(self.kind, Kind::Secret | Kind::Variable)
+        matches!(self.kind, Kind::Secret | Kind::Secrets | Kind::Variable)
     }
 }
 
@@ -52,6 +53,9 @@ const COUNT: Kind = Kind::Whole(0, 1_000_000);
 
 /// All settings.
 pub const SETTINGS: &[Setting] =
+    &joined::<{ INSIDE.len() + doors::SETTINGS.len() }>(INSIDE, doors::SETTINGS);
+
+const INSIDE: &[Setting] =
     &joined::<{ GENERAL.len() + agents::SETTINGS.len() }>(GENERAL, agents::SETTINGS);
 
 /// Two parts of the table as one. Their lengths together are `N`, or this does not compile.
@@ -397,13 +401,6 @@ const GENERAL: &[Setting] = &[
         "true",
         &["SECURITY_ACTIONS"],
         "the gates on shell commands",
-    ),
-    setting(
-        "security.maxInboundBytes",
-        Kind::Whole(1_024, 64 << 20),
-        "1048576",
-        &[],
-        "the longest text that comes in, in bytes",
     ),
     setting("webhook.enabled", Kind::Switch, "false", &["WEBHOOK_ENABLED"], "the webhook"),
     setting(

@@ -221,6 +221,20 @@ fn resets() {
     assert_eq!(rule(&chats, SessionType::Direct, "x", false), "none 4 0 UTC");
 }
 
+/// Goal: every value that is not to leave is known, and told in no error. Method: named ones, those of a variable, and a
+/// secret of a sink.
+#[test]
+fn masked_values() {
+    let text = "{security: {maskValues: ['one'], maskEnv: ['KEY', 'ABSENT']},
+        sinks: {telegram: {type: 'http', secret: 'whsec_x', env: {TOKEN: 'not one'}}}}";
+    let held = config(text, &[("KEY", "two")]);
+    assert_eq!(held.masked_values(), ["one", "two", "whsec_x"]);
+    assert!(held.get("security.maskValues").unwrap().secret);
+    assert!(held.get("sinks.telegram.env.TOKEN").unwrap().secret);
+    let error = read("{security: {maskValues: ['one', 4711]}}", &[]).unwrap_err();
+    assert!(!format!("{error:?}").contains("4711"), "{error:?}");
+}
+
 /// Goal: words that ask for silence can be added, and background lanes loosened. Method: with and without.
 #[test]
 fn silence() {

@@ -108,6 +108,19 @@ impl Config {
         known.collect()
     }
 
+    /// The values that leave no session: those that are named, those of variables that are named, and the secrets that
+    /// the settings themselves hold.
+    #[must_use]
+    pub fn masked_values(&self) -> Vec<&str> {
+        let own = self.held.iter().filter(|(path, held)| {
+            held.secret && (path.ends_with(".secret") || path.ends_with(".token"))
+        });
+        let mut values = self.texts("security.maskValues");
+        values.extend(self.masked.iter().map(String::as_str));
+        values.extend(own.filter_map(|(_, held)| held.value.as_str()));
+        values
+    }
+
     /// The limits of maintenance.
     #[must_use]
     pub fn limits(&self) -> Limits {

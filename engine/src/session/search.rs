@@ -79,17 +79,30 @@ const BEFORE_CHARS: usize = 48;
 const WORDS_MAX: usize = 32;
 const QUERY_MAX: usize = 1_024;
 
-/// Searches the durable turns of the sessions that `sees` lets through.
+/// How somebody sees the sessions.
+#[derive(Clone, Copy)]
+pub struct Sight<'a> {
+    /// Whether he sees one, by its key.
+    pub sees: &'a (dyn Fn(&str) -> bool + Sync),
+    /// What he reads of a turn of one, by its key and the turn's text. Nothing else is looked for or shown.
+    pub reads: &'a (dyn Fn(&str, String) -> String + Sync),
+}
+
+impl<'a> Sight<'a> {
+    /// Whoever sees everything of the sessions that he sees.
+    #[must_use]
+    pub fn whole(sees: &'a (dyn Fn(&str) -> bool + Sync)) -> Self {
+        Self { sees, reads: &|_, text| text }
+    }
+}
+
+/// Searches the durable turns of the sessions that are seen.
 ///
 /// # Errors
 /// `InvalidInput` for a query without words or with too many, `TooLarge` over 1,024 bytes; whatever reading meets. Damage
 /// is no error: the answer says so.
-pub fn search(
-    store: &dyn EventStore,
-    query: &SearchQuery,
-    sees: &(dyn Fn(&str) -> bool + Sync),
-) -> Result<Matches> {
-    let matcher = Matcher::of(query, sees)?;
+pub fn search(store: &dyn EventStore, query: &SearchQuery, sight: Sight<'_>) -> Result<Matches> {
+    let matcher = Matcher::of(query, sight)?;
     let limit = query.limit.max(1);
     let as_of = store.end(View::Durable)?.map_or(Seq::ZERO, |end| end.seq());
     let mut found = match &query.key {
@@ -262,14 +275,14 @@ enum Settled {
 /// A query that is ready.
 struct Matcher<'a> {
     query: &'a SearchQuery,
-    sees: &'a (dyn Fn(&str) -> bool + Sync),
+    sight: Sight<'a>,
     words: Vec<Regex>,
     /// What must occur in the bytes of a line, unless these escape letters.
     sieve: Option<Regex>,
 }
 
 impl<'a> Matcher<'a> {
-    fn of(query: &'a SearchQuery, sees: &'a (dyn Fn(&str) -> bool + Sync)) -> Result<Self> {
+    fn of(query: &'a SearchQuery, sight: Sight<'a>) -> Result<Self> {
         if query.text.len() > QUERY_MAX {
             let message = format!("a query has at most {QUERY_MAX} bytes");
             return Err(Error::new(ErrorKind::TooLarge, message)
@@ -286,7 +299,7 @@ impl<'a> Matcher<'a> {
             words.iter().flat_map(|word| word.split(is_escaped)).max_by_key(|run| run.len());
         Ok(Self {
             query,
-            sees,
+            sight,
             words: words.iter().map(|word| pattern(word)).collect::<Result<_>>()?,
             sieve: sieve.filter(|run| !run.is_empty()).map(pattern).transpose()?,
         })
@@ -304,7 +317,7 @@ impl<'a> Matcher<'a> {
             return None;
         }
         let role = TurnHead::read(fields.data)?.role;
-        if query.role.is_some_and(|wanted| wanted != role) || !(self.sees)(&fields.stream) {
+        if query.role.is_some_and(|wanted| wanted != role) || !(self.sight.sees)(&fields.stream) {
             return None;
         }
         if fields.blob.is_some() {
@@ -323,7 +336,7 @@ impl<'a> Matcher<'a> {
     }
 
     fn hit(&self, key: &str, seq: Seq, at: Timestamp, turn: &Turn) -> Option<Hit> {
-        let text = plain(turn.content.as_ref()?);
+        let text = (self.sight.reads)(key, plain(turn.content.as_ref()?));
         let mut places = self.words.iter().map(|word| word.find(&text));
         let first = places.next()??;
         if !places.all(|place| place.is_some()) {

@@ -22,7 +22,7 @@ fn query(text: &str) -> SearchQuery {
 
 /// The positions that a query finds; the first turn stands at 3.
 fn check(query: &SearchQuery, expect: &[u64]) {
-    let found = search(&scene().store, query, &|_| true).unwrap();
+    let found = search(&scene().store, query, Sight::whole(&|_| true)).unwrap();
     let seqs: Vec<_> = found.hits.iter().map(|hit| hit.seq).collect();
     assert_eq!(seqs, expect, "{query:?}");
 }
@@ -54,10 +54,11 @@ fn filters() {
         |second: i64| Some(Timestamp::from_millis(crate::session::scene::START + 1_000 * second));
     check(&SearchQuery { since: at(4), ..query("birds") }, &[6, 4]);
     check(&SearchQuery { since: at(4), until: at(6), ..query("birds") }, &[4]);
-    let none = search(&scene().store, &query("birds"), &|key| key == "cli:x").unwrap();
+    let none =
+        search(&scene().store, &query("birds"), Sight::whole(&|key| key == "cli:x")).unwrap();
     assert_eq!(none.hits.len(), 1);
     for text in ["", "  ", "\"\"", &"a ".repeat(WORDS_MAX + 1), &"x".repeat(QUERY_MAX + 1)] {
-        assert!(search(&scene().store, &query(text), &|_| true).is_err(), "{text:?}");
+        assert!(search(&scene().store, &query(text), Sight::whole(&|_| true)).is_err(), "{text:?}");
     }
 }
 
@@ -68,7 +69,7 @@ fn snippets() {
     let scene = Scene::new();
     let text = format!("{}\\nthe needle\\n{}", "before ".repeat(40), "behind ".repeat(40));
     scene.opened("telegram:1", "p", "").turn("telegram:1", "p", "user", "", &text);
-    let found = search(&scene.store, &query("needle"), &|_| true).unwrap();
+    let found = search(&scene.store, &query("needle"), Sight::whole(&|_| true)).unwrap();
     let [hit] = found.hits.as_slice() else { panic!("{found:?}") };
     assert!(hit.snippet.contains("before the needle behind"), "{}", hit.snippet);
     assert!(hit.snippet.starts_with('…') && hit.snippet.ends_with('…'), "{}", hit.snippet);

@@ -1,0 +1,64 @@
+//! Secrets of what is shown. The views of the log mask them unless they are told not to: what is filtered by is what was
+//! said, what is printed is masked.
+
+use annals_engine::format::Payload;
+use annals_tools::mask::Mask;
+
+use super::{Apart, Shown};
+use crate::exit::Failure;
+use crate::settings;
+use crate::sieve::Step;
+
+/// Whether secrets are masked.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct MaskArgs {
+    /// Show secrets as they were said, not as [masked:RULE]
+    #[arg(long)]
+    no_mask: bool,
+}
+
+/// What masks a view.
+pub(crate) struct Masker(Option<Mask>);
+
+impl MaskArgs {
+    /// What masks under the settings.
+    ///
+    /// # Errors
+    /// As [`settings::get`].
+    pub(crate) fn masker(self) -> Result<Masker, Failure> {
+        if self.no_mask {
+            return Ok(Masker(None));
+        }
+        settings::get().map(|config| Masker(Some(Mask::of(config))))
+    }
+}
+
+impl Masker {
+    /// A step without secrets.
+    pub(crate) fn mask(&self, mut step: Step) -> Step {
+        if let (Some(mask), Step::Event(shown)) = (&self.0, &mut step) {
+            shown.mask(mask);
+        }
+        step
+    }
+}
+
+impl Shown {
+    fn mask(&mut self, mask: &Mask) {
+        if let Some(payload) = masked(&self.record.data, mask) {
+            self.record.data = payload;
+        }
+        if let Apart::Whole(payload) = &mut self.apart
+            && let Some(masked) = masked(payload, mask)
+        {
+            *payload = masked;
+        }
+        if let Some(text) = self.message.as_mut().and_then(|message| message.text.as_mut()) {
+            *text = mask.text(text).into_owned();
+        }
+    }
+}
+
+fn masked(payload: &Payload, mask: &Mask) -> Option<Payload> {
+    mask.json(payload.as_str()).and_then(|json| Payload::from_json(&json).ok())
+}

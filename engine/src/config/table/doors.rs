@@ -1,0 +1,51 @@
+//! Settings of the doors: what may come in, what is masked on the way out, and the sinks that things are delivered to.
+
+use crate::config::kind::Kind;
+
+use super::{Setting, setting};
+
+/// What is said of doors.
+pub(super) const SETTINGS: &[Setting] = &[
+    setting(
+        "security.maxInboundBytes",
+        Kind::Whole(1_024, 64 << 20),
+        "1048576",
+        &[],
+        "the longest text that comes in, in bytes",
+    ),
+    setting(
+        "security.maskValues",
+        Kind::Secrets,
+        "",
+        &[],
+        "values that leave no session, whatever they look like",
+    ),
+    setting(
+        "security.maskEnv",
+        Kind::Texts,
+        "[]",
+        &[],
+        "variables of the environment whose values leave no session",
+    ),
+    setting(
+        "sinks.*.type",
+        Kind::Word(&["exec", "http", "file", "log"]),
+        "",
+        &[],
+        "how a channel's messages go out; the channel * is every other",
+    ),
+    setting("sinks.*.command", Kind::Text, "", &[], "exec: the program, which reads one as JSON"),
+    setting("sinks.*.args", Kind::Texts, "", &[], "exec: its arguments"),
+    setting("sinks.*.env.*", Kind::Variable, "", &[], "exec: a variable of its environment"),
+    setting("sinks.*.url", Kind::Text, "", &[], "http: where messages are posted"),
+    setting("sinks.*.secret", Kind::Secret, "", &[], "http: what they are signed with, whsec_..."),
+    setting("sinks.*.path", Kind::Path, "", &[], "file: where messages are appended"),
+    setting("sinks.*.threads", Kind::Switch, "", &[], "whether the channel has threads"),
+    setting(
+        "sinks.*.timeoutSeconds",
+        Kind::Whole(1, 3_600),
+        "",
+        &[],
+        "how long one try takes at the most; 30 when absent",
+    ),
+];
