@@ -83,6 +83,7 @@ pub(crate) enum Verb {
     Import(commands::import::Args),
     Export(commands::export::Args),
     Verify(commands::verify::Args),
+    Doctor(commands::doctor::Args),
     Repair(commands::repair::Args),
     Stats(commands::stats::Args),
     Usage(commands::usage::Args),
@@ -106,7 +107,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Sessions", &["sessions", "session", "tools", "heartbeat"]),
     ("Agents at work", &["agents", "runs", "worker"]),
     ("In and out", &["import", "export"]),
-    ("Care", &["verify", "repair", "config"]),
+    ("Care", &["doctor", "verify", "repair", "config"]),
     ("Shell", &["completions"]),
 ];
 

@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod graph;
 pub(crate) mod heartbeat;
@@ -70,6 +71,7 @@ fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
         Verb::Sessions(verb) => sessions::run(verb, context),
         Verb::Import(args) => import::run(args, context),
         Verb::Export(args) => export::run(args, context),
+        Verb::Doctor(args) => doctor::run(args, context),
         Verb::Verify(args) => verify::run(args, context),
         Verb::Repair(args) => repair::run(args, context),
         Verb::Stats(args) => stats::run(args, context),

@@ -35,6 +35,10 @@ fn help_is_as_written_down() {
         "tools",
         "heartbeat",
         "completions",
+        "graph",
+        "timeline",
+        "doctor",
+        "worker",
     ] {
         check(verb, &[verb, "--help"]);
     }

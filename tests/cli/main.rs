@@ -8,6 +8,7 @@ mod arguments;
 mod chats;
 mod color;
 mod config_file;
+mod doctor;
 mod events;
 mod follow;
 mod help;

@@ -1,7 +1,7 @@
 //! `quickstart`: from nothing to a store with something in it, checked and shown. What it brings in comes through the
 //! same importer as ever.
 
-mod places;
+pub(crate) mod places;
 mod tour;
 
 use std::io::{IsTerminal, Write};

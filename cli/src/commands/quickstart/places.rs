@@ -16,14 +16,14 @@ const BYTES_MAX: u64 = 256 << 20;
 
 /// What was found.
 #[derive(Default)]
-pub(super) struct Places(UsualPlaces);
+pub(crate) struct Places(UsualPlaces);
 
 /// The transcripts under one folder.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Place {
+pub(crate) struct Place {
     program: &'static str,
-    root: PathBuf,
+    pub(crate) root: PathBuf,
     transcripts: u64,
     bytes: u64,
 }
@@ -31,19 +31,19 @@ pub(super) struct Place {
 impl Places {
     /// Looks under the home folder, and where `CLAUDE_CONFIG_DIR` says that Claude Code keeps its own; without a home
     /// there is nothing.
-    pub(super) fn find() -> Self {
+    pub(crate) fn find() -> Self {
         let claude = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|folder| !folder.is_empty());
         let claude = claude.map(PathBuf::from);
         let look = |home: PathBuf| Self(discover_usual(&DiskTree, &home, claude.as_deref()));
         etcetera::home_dir().map(look).unwrap_or_default()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.transcripts.is_empty()
     }
 
     /// Folder by folder.
-    pub(super) fn list(&self) -> Vec<Place> {
+    pub(crate) fn list(&self) -> Vec<Place> {
         let mut places: BTreeMap<&PathBuf, Place> = BTreeMap::new();
         for Usual { program, root, transcript } in &self.0.transcripts {
             let place = places.entry(root).or_insert_with(|| Place {
@@ -59,7 +59,7 @@ impl Places {
     }
 
     /// The newest transcripts, by the folder to import them from.
-    pub(super) fn newest_by_root(&self) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
+    pub(crate) fn newest_by_root(&self) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
         let mut roots: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
         for usual in self.newest() {
             roots.entry(usual.root.clone()).or_default().insert(usual.transcript.path.clone());
@@ -68,19 +68,19 @@ impl Places {
     }
 
     /// `12 transcripts, 34.1 MiB`.
-    pub(super) fn newest_in_words(&self) -> String {
+    pub(crate) fn newest_in_words(&self) -> String {
         let newest = self.newest();
         let which = if newest.len() < self.0.transcripts.len() { "the newest " } else { "" };
         format!("{which}{}", in_words(newest))
     }
 
     /// The folders that hold more than was imported.
-    pub(super) fn roots_of_the_rest(&self) -> BTreeSet<PathBuf> {
+    pub(crate) fn roots_of_the_rest(&self) -> BTreeSet<PathBuf> {
         let rest = self.0.transcripts.get(self.newest().len()..).unwrap_or_default();
         rest.iter().map(|usual| usual.root.clone()).collect()
     }
 
-    pub(super) fn show(&self, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn show(&self, out: &mut Output) -> Result<(), Failure> {
         if self.is_empty() {
             out.line("found     no transcripts where agent programs usually keep them")?;
         } else {

@@ -1,0 +1,246 @@
+//! `doctor`: what would keep annals from doing its work here, and what to do about it. It reads, and changes nothing.
+
+use std::path::{Path, PathBuf};
+
+use annals_engine::session::work::Work;
+use annals_engine::store::Health;
+use annals_tools::run::{AgentSpec, ProcessIdentity};
+use serde::Serialize;
+
+use crate::commands::Context;
+use crate::commands::quickstart::places::Places;
+use crate::exit::{Exit, Failure};
+use crate::output::Format;
+use crate::output::table::{Cell, Column};
+use crate::output::text::{count, many_lines};
+use crate::{settings, store};
+
+/// Look for what keeps annals from working here
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Looks at the settings, the store, the agents' commands, the work at hand and the transcripts of other \
+programs, and says what to do. Changes nothing. Exit code 1 when something is wrong; what is only \
+worth knowing is a note.
+
+Examples:
+  annals doctor
+  annals doctor --json | jq '.checks[] | select(.result == \"wrong\")'")]
+pub(crate) struct Args {}
+
+/// How a thing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Well,
+    Note,
+    Wrong,
+}
+
+/// What was looked at.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Check {
+    result: Verdict,
+    what: &'static str,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    ok: bool,
+    checks: &'a [Check],
+}
+
+impl Check {
+    fn well(what: &'static str, found: impl Into<String>) -> Self {
+        Self { result: Verdict::Well, what, found: found.into(), hint: None }
+    }
+
+    fn note(what: &'static str, found: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { result: Verdict::Note, what, found: found.into(), hint: Some(hint.into()) }
+    }
+
+    fn wrong(what: &'static str, found: impl Into<String>, hint: Option<String>) -> Self {
+        Self { result: Verdict::Wrong, what, found: found.into(), hint }
+    }
+
+    fn failed(what: &'static str, failure: Failure) -> Self {
+        match failure {
+            Failure::Told(told) => Self::wrong(what, many_lines(&told.message), told.hint.clone()),
+            Failure::Closed => Self::wrong(what, "it could not be looked at", None),
+        }
+    }
+}
+
+pub(crate) fn run(_: &Args, context: &mut Context) -> Result<Exit, Failure> {
+    context.out.only("doctor", &[Format::Table, Format::Json])?;
+    let mut checks = vec![the_settings()];
+    let settings_are_well = checks.iter().all(|check| check.result != Verdict::Wrong);
+    if settings_are_well {
+        checks.extend(the_store(context));
+        checks.extend(the_agents());
+    }
+    checks.push(the_transcripts());
+    let ok = checks.iter().all(|check| check.result != Verdict::Wrong);
+    let out = &mut context.out;
+    if out.format == Format::Json {
+        out.object(&Answer { ok, checks: &checks })?;
+    } else {
+        let columns =
+            [Column::fixed("RESULT"), Column::fixed("WHAT"), Column::shrinking("FOUND", 20)];
+        let row = |check: &Check| -> Vec<Cell> {
+            let word = match check.result {
+                Verdict::Well => "well",
+                Verdict::Note => "note",
+                Verdict::Wrong => "WRONG",
+            };
+            vec![word.into(), check.what.into(), check.found.as_str().into()]
+        };
+        out.table(&columns, &checks.iter().map(row).collect::<Vec<_>>())?;
+        for check in &checks {
+            if let Some(hint) = &check.hint {
+                out.line(&format!("{}: {}", check.what, hint))?;
+            }
+        }
+    }
+    Ok(if ok { Exit::Ok } else { Exit::Failed })
+}
+
+fn the_settings() -> Check {
+    let (place, _) = settings::place();
+    match (settings::get(), place) {
+        (Err(failure), _) => Check::failed("settings", failure),
+        (Ok(config), _) if config.file().is_some() => {
+            let file = config.file().map(|file| file.path.display().to_string());
+            Check::well("settings", file.unwrap_or_default())
+        }
+        (Ok(_), place) => {
+            let place = place.unwrap_or_else(|| PathBuf::from("annals.json5"));
+            let found = format!("there is no {}", place.display());
+            Check::note("settings", found, "`annals config init` writes one to begin with")
+        }
+    }
+}
+
+fn the_store(context: &Context) -> Vec<Check> {
+    let folder = match store::folder(&context.global) {
+        Ok(folder) => folder,
+        Err(failure) => return vec![Check::failed("store", failure)],
+    };
+    let engine = match store::open_read_only_if_there(&context.global) {
+        Ok(Some(engine)) => engine,
+        Ok(None) => {
+            let found = format!("there is no store in {}", folder.display());
+            let hint = "`annals quickstart` makes one and fills it";
+            return vec![Check::note("store", found, hint)];
+        }
+        Err(failure) => return vec![Check::failed("store", failure)],
+    };
+    let mut checks = vec![match engine.store().health() {
+        Ok(Health::Ok) => Check::well("store", folder.display().to_string()),
+        Ok(Health::Damaged(ranges)) => {
+            let open = ranges.iter().filter(|range| !range.accepted).count() as u64;
+            match open {
+                0 => Check::well("store", format!("{}, with accepted damage", folder.display())),
+                open => Check::wrong(
+                    "store",
+                    format!("{} in {}", count(open, "damaged range"), folder.display()),
+                    Some("`annals verify` says where, `annals repair` accepts it".to_owned()),
+                ),
+            }
+        }
+        Ok(Health::Unsafe(why)) => Check::wrong("store", why, None),
+        Ok(_) => Check::well("store", folder.display().to_string()),
+        Err(error) => Check::failed("store", error.into()),
+    }];
+    match engine.work() {
+        Ok(work) => checks.extend(the_work(work.state())),
+        Err(error) => checks.push(Check::failed("runs", error.into())),
+    }
+    checks
+}
+
+/// Runs that nobody is at, and what waits to go out.
+fn the_work(work: &Work) -> Vec<Check> {
+    let runs = work.runs();
+    let dead = runs.iter().filter(|run| {
+        run.claim.as_ref().is_some_and(|claim| {
+            let process = ProcessIdentity {
+                pid: claim.pid,
+                start: claim.process_start.clone(),
+                boot_id: claim.boot_id.clone(),
+            };
+            !process.is_alive()
+        })
+    });
+    let dead = dead.count() as u64;
+    let waiting = runs.iter().filter(|run| !run.is_claimed()).count() as u64;
+    let mut checks = Vec::new();
+    match (dead, waiting) {
+        (0, 0) => checks.push(Check::well("runs", format!("{} at work", runs.len()))),
+        (0, waiting) => checks.push(Check::note(
+            "runs",
+            format!("{} for a worker", count(waiting, "run")) + " waiting",
+            "`annals worker` works on them",
+        )),
+        (dead, _) => checks.push(Check::wrong(
+            "runs",
+            format!("{} of workers that are gone", count(dead, "run")),
+            Some("`annals worker --until-idle` ends them and tells who waits".to_owned()),
+        )),
+    }
+    let outgoing = work.outgoing();
+    if !outgoing.is_empty() {
+        let tried = outgoing.iter().filter(|(_, out)| out.tries > 0).count();
+        checks.push(Check::note(
+            "outbox",
+            format!("{} on the way, {tried} tried before", outgoing.len()),
+            "`annals worker` sends what is due",
+        ));
+    }
+    checks
+}
+
+fn the_agents() -> Vec<Check> {
+    let specs = settings::get().and_then(|config| Ok(AgentSpec::all(config)?));
+    let specs = match specs {
+        Ok(specs) => specs,
+        Err(failure) => return vec![Check::failed("agents", failure)],
+    };
+    if specs.is_empty() {
+        let hint = "name one in the configuration, such as run: { preset: \"claude\" }";
+        return vec![Check::note("agents", "no agent has a command", hint)];
+    }
+    let check = |spec: &AgentSpec| match found(&spec.command, &spec.cwd) {
+        Some(path) => Check::well("agent", format!("{}: {}", spec.id, path.display())),
+        None => Check::wrong(
+            "agent",
+            format!("{}: there is no {}", spec.id, spec.command.display()),
+            Some("install the program, or name it by its path".to_owned()),
+        ),
+    };
+    specs.iter().map(check).collect()
+}
+
+/// Where a command is, looked for as a shell would.
+fn found(command: &Path, cwd: &Path) -> Option<PathBuf> {
+    let runs = |path: &Path| rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+    if command.components().count() > 1 {
+        return Some(cwd.join(command)).filter(|path| runs(path));
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(command)).find(|path| runs(path))
+}
+
+fn the_transcripts() -> Check {
+    let places = Places::find();
+    if places.is_empty() {
+        return Check::well("transcripts", "none of other programs where they usually are");
+    }
+    let roots: Vec<String> =
+        places.list().iter().map(|place| place.root.display().to_string()).collect();
+    let hint = format!("annals import {}", roots.join(" "));
+    Check::note("transcripts", places.newest_in_words(), hint)
+}

@@ -1,0 +1,62 @@
+//! `doctor`: what would keep annals from its work, told with what to do.
+
+use crate::support::{Home, append, snapshot, write};
+
+fn told(home: &Home, exit: i32) -> Vec<(String, String)> {
+    let ran = home.run(&["doctor", "--json"]);
+    assert_eq!(ran.code, Some(exit), "{}{}", ran.stdout, ran.stderr);
+    let answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("json");
+    let text = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
+    let checks = answer["checks"].as_array().expect("checks");
+    checks.iter().map(|check| (text(&check["what"]), text(&check["result"]))).collect()
+}
+
+fn pairs(told: &[(String, String)]) -> Vec<(&str, &str)> {
+    told.iter().map(|(what, result)| (what.as_str(), result.as_str())).collect()
+}
+
+/// Goal: a new machine has nothing wrong, and each note says what comes next. Method: an empty home.
+#[test]
+fn nothing_yet() {
+    let home = Home::new();
+    let told = told(&home, 0);
+    let expect =
+        [("settings", "note"), ("store", "note"), ("agents", "note"), ("transcripts", "well")];
+    assert_eq!(pairs(&told), expect);
+    let text = home.ok(&["doctor"]);
+    for hint in ["annals config init", "annals quickstart", "preset: \"claude\""] {
+        assert!(text.contains(hint), "{hint}: {text}");
+    }
+    assert!(!home.store().exists(), "it makes nothing");
+}
+
+/// Goal: an agent whose program is absent, a run of a dead worker and damage are each wrong, and nothing is changed by
+/// looking. Method: one of each; a program that is there.
+#[test]
+fn wrong() {
+    let home = Home::new();
+    let store = home.store();
+    home.push("cli", "a", "hello");
+    let config = "{agents: {list: [{id: 'a', run: {command: '/bin/sh'}}, {id: 'b', run: {command: 'no-such-program-1'}}]}}";
+    write(home.path().join(".config/annals/annals.json5"), config);
+    let run = "{'runId':'r','sessionKey':'cli:a','sessionId':'s','kind':'ask','agentId':'a','chainId':'c','hop':0,\
+               'timeoutSeconds':0,'deliver':false}";
+    append(&store, "run:r", "run.requested", run);
+    let claim = "{'runId':'r','worker':'w','pid':1,'processStart':'0','bootId':'none','host':'h',\
+                 'leaseUntil':'2026-04-01T00:00:00.000000Z'}";
+    append(&store, "run:r", "run.claimed", claim);
+    let before = snapshot(&store);
+    let found = told(&home, 1);
+    let expect = [
+        ("settings", "well"),
+        ("store", "well"),
+        ("runs", "wrong"),
+        ("agent", "well"),
+        ("agent", "wrong"),
+        ("transcripts", "well"),
+    ];
+    assert_eq!(pairs(&found), expect);
+    assert!(snapshot(&store) == before, "looking changed something");
+    write(home.path().join(".config/annals/annals.json5"), "{agents: [");
+    assert_eq!(pairs(&told(&home, 1))[0], ("settings", "wrong"));
+}
