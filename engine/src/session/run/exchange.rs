@@ -31,10 +31,10 @@ pub(super) fn next(close: &Close<'_>, batch: &mut Batch<'_>) -> Result<()> {
         (RunStatus::Ok, Said::Nothing) => Some(ExchangeEnd::Empty),
         _ => Some(ExchangeEnd::Error),
     };
-    let listener = row(close, other_side(close, exchange));
+    let listener = open_row(close, other_side(close, exchange));
     let reason = match (stops, listener) {
         (None, Some(listener)) => return round(close, exchange, listener, batch),
-        // Who is to answer has no session any more.
+        // Who is to answer has no session any more, or one that was put away.
         (None, None) => ExchangeEnd::Error,
         (Some(reason), _) => reason,
     };
@@ -119,8 +119,10 @@ fn announce_step(close: &Close<'_>, exchange: &Exchange, batch: &mut Batch<'_>) 
             (&run.run_id, carried, close.cause),
         );
     }
-    let Way::Open(address) = way(close.stage, close.rules, &target) else {
-        let carried = Carried::Nothing("no_route");
+    let is_archived = close.stage.sessions.is_archived(&target);
+    let way = way(close.stage, close.rules, &target);
+    let (Way::Open(address), false) = (way, is_archived) else {
+        let carried = Carried::Nothing(if is_archived { "archived" } else { "no_route" });
         return deliver(
             close.stage,
             batch,
@@ -161,6 +163,11 @@ fn announce_step(close: &Close<'_>, exchange: &Exchange, batch: &mut Batch<'_>) 
     let stream = run_stream(&run_id)?;
     batch.add(stream.as_str(), &Event::RunRequested(request), close.cause)?;
     Ok(())
+}
+
+/// The row of a session that was not put away.
+fn open_row<'a>(close: &Close<'a>, key: &str) -> Option<&'a Row> {
+    row(close, key).filter(|row| !close.stage.sessions.is_archived(&row.key))
 }
 
 fn row<'a>(close: &Close<'a>, key: &str) -> Option<&'a Row> {

@@ -39,6 +39,14 @@ impl Work {
         let waits = usize::try_from(outgoing.tries).unwrap_or(usize::MAX).saturating_sub(1);
         Some(failed.plus(TRY_AGAIN.get(waits).copied().unwrap_or(EXPIRES)))
     }
+
+    /// Whether something on its way is to be tried now. A clock that was set back makes nothing wait that would not have
+    /// to: what lies in the future then has happened.
+    #[must_use]
+    pub fn is_due(&self, outgoing: &Outgoing, now: Timestamp) -> bool {
+        let last = outgoing.deferred_at.unwrap_or(outgoing.at);
+        self.next_try(outgoing).is_some_and(|at| at <= now || now < last)
+    }
 }
 
 /// What an announce says, put together beforehand from what stands in the log.
@@ -83,7 +91,7 @@ pub fn attempt(
     (waybill, wording): (&Waybill, &Wording),
 ) -> Result<Trial> {
     let Some(outgoing) = stage.work.on_its_way(waybill) else { return Ok(Trial::NotNow) };
-    if stage.work.next_try(outgoing).is_none_or(|at| at > stage.now) {
+    if !stage.work.is_due(outgoing, stage.now) {
         return Ok(Trial::NotNow);
     }
     batch.flows(outgoing.flow.as_ref().and_then(|flow| flow.parse().ok()));
@@ -149,7 +157,9 @@ impl Attempt<'_> {
             )
         };
         let told = batch.add(requester, &Event::Turn(turn), None)?;
-        if self.rules.announce_wakes && self.rules.agents.contains_key(&row.agent_id) {
+        let may_work = self.rules.agents.contains_key(&row.agent_id)
+            && !self.stage.sessions.is_archived(&row.key);
+        if self.rules.announce_wakes && may_work {
             self.wake(batch, row, (told.id, told.seq))?;
         }
         if let Some(reason) = words.silent {

@@ -1,6 +1,7 @@
 //! The fixed words around what sessions say to each other. Text of others stands between fences that name the run, which
 //! nobody knew who wrote the text.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Who speaks, in a block.
@@ -68,7 +69,7 @@ pub(super) fn announce(from: Speaker<'_>, channel: &str, told: Told<'_>) -> Stri
         ("Your first reply", told.first_reply),
         ("The latest reply", told.last_reply),
     ] {
-        let _ = writeln!(text, "\n{name}:\n{}", fenced(told.run_id, said));
+        let _ = writeln!(text, "\n{name}:\n{}", fenced(told.run_id, &shortened(said)));
     }
     text
 }
@@ -80,9 +81,26 @@ pub(super) fn result(run_id: &str, task: &str, outcome: &str, result: &str) -> S
         "[Announce step; run {run_id}.] Your task has ended ({outcome}). Tell the session that gave it to you what came \
          of it: a line that begins with \"Result:\" and, if there is more to say, one that begins with \"Notes:\". Reply \
          with exactly ANNOUNCE_SKIP to tell nothing.\n\nThe task:\n{}\nThe result:\n{}\n",
-        fenced(run_id, task),
-        fenced(run_id, result)
+        fenced(run_id, &shortened(task)),
+        fenced(run_id, &shortened(result))
     )
+}
+
+/// The longest text that is told again, in bytes: the whole of it stands in a session, and an event that tells several must
+/// fit into a line.
+const AGAIN_MAX: usize = 100 << 10;
+
+/// The beginning of a text that is told again, and how much more there is.
+pub(super) fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= AGAIN_MAX {
+        return Cow::Borrowed(text);
+    }
+    let end = text.floor_char_boundary(AGAIN_MAX);
+    let left = text.len() - end;
+    Cow::Owned(format!(
+        "{}\n[{left} more bytes stand in the session]",
+        text.get(..end).unwrap_or(text)
+    ))
 }
 
 /// Text of others between fences.

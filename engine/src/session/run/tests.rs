@@ -488,3 +488,108 @@ fn the_view_is_the_same_from_a_snapshot() {
     }
     assert!(world.scene.store.end(View::Durable).unwrap().is_some());
 }
+
+/// Goal: a requester that an announce wakes answers to its channel, whatever becomes of the announce meanwhile. Method: a
+/// sink that fails at first, so that the announce is still on its way when the woken run ends; and one that was put away.
+#[test]
+fn woken() {
+    let mut world = World::new();
+    world.rules.announce_wakes = true;
+    world.spawn(B, MANY);
+    world.runs("done").unwrap();
+    assert_eq!(world.deliver(&Tried::Retry("busy".into())), ["exec 7"]);
+    let (run, _) = world.runs("I tell the user").unwrap();
+    assert_eq!((run.session_key.as_str(), run.kind), (B, RunKind::Announce));
+    assert_eq!(world.kinds(world.count() - 1), ["telegram delivery.requested"]);
+    world.scene.clock.advance(Duration::from_secs(5));
+    assert_eq!(world.deliver(&Tried::Delivered), ["exec 7", "exec 7"]);
+    world.scene.event(
+        B,
+        "session.archived",
+        "{'sessionId':'pb','reason':'manual','effectiveAt':'2026-04-01T00:00:00.000000Z'}",
+    );
+    world.spawn(A, MANY);
+    world.scene.event(
+        A,
+        "session.archived",
+        "{'sessionId':'pa','reason':'manual','effectiveAt':'2026-04-01T00:00:00.000000Z'}",
+    );
+    world.runs("done").unwrap();
+    world.deliver(&Tried::Delivered);
+    assert!(world.claim().is_none() && world.work().is_empty());
+}
+
+/// Goal: an exchange with a session that was put away, or begun anew, meanwhile comes to its end. Method: each side, each of
+/// both, while the first run is at work.
+#[test]
+fn put_away_meanwhile() {
+    for (key, part, archived) in
+        [(A, "pa", true), (B, "pb", true), (A, "pa", false), (B, "pb", false)]
+    {
+        let world = World::new();
+        world.send(A, B, 1, 0);
+        let claimed = world.claim().unwrap();
+        let effective = "'effectiveAt':'2026-04-01T00:00:00.000000Z'";
+        if archived {
+            world.scene.event(
+                key,
+                "session.archived",
+                &format!("{{'sessionId':'{part}','reason':'manual',{effective}}}"),
+            );
+        } else {
+            world.scene.event(key, "session.reset", &format!("{{'sessionId':'new','previousSessionId':'{part}','reason':'manual',{effective}}}"));
+        }
+        let ok = End { reason: None, ..End::without_output(RunStatus::Ok, "") };
+        assert_eq!(world.finish(&claimed, &ok.saying("fine")), Finished::Now);
+        let mut kinds = Vec::new();
+        while let Some((run, _)) = world.runs("more") {
+            kinds.push((run.kind, run.session_id.clone()));
+        }
+        let expected: &[(RunKind, &str)] = match (key, archived) {
+            // Who asked does not answer; who was asked still tells its channel.
+            (A, true) => &[(RunKind::Announce, "pb")],
+            (B, true) => &[(RunKind::Reply, "pa")],
+            (A, false) => &[(RunKind::Reply, "new"), (RunKind::Announce, "pb")],
+            _ => &[(RunKind::Reply, "pa"), (RunKind::Announce, "new")],
+        };
+        let told: Vec<_> = kinds.iter().map(|(kind, part)| (*kind, part.as_str())).collect();
+        assert_eq!(told, expected, "{key} {archived}");
+        world.deliver(&Tried::Delivered);
+        assert_eq!(world.work(), Work::default(), "{key} {archived}");
+    }
+}
+
+/// Goal: what is told again is told shortened, so that no end is too large to be recorded. Method: a request and replies
+/// that together are more than a line, with each step that tells them again.
+#[test]
+fn told_again() {
+    let huge = "x".repeat(5 << 20);
+    let mut world = World::new();
+    world.send(A, B, 1, 0);
+    world.runs(&huge).unwrap();
+    world.runs(&huge).unwrap();
+    let (run, block) = world.runs("all is well").unwrap();
+    assert_eq!(run.kind, RunKind::Announce);
+    assert!(block.contains("more bytes stand in the session") && block.len() < 1 << 20);
+    world.rules.announce = AnnounceWay::Step;
+    world.spawn(B, MANY);
+    world.runs(&huge).unwrap();
+    let (_, block) = world.runs("Result: much").unwrap();
+    assert!(block.contains("more bytes stand in the session") && block.len() < 1 << 20);
+}
+
+/// Goal: a clock that is set back holds nothing up. Method: an hour back after an announce was asked for, and again after a
+/// try failed.
+#[test]
+fn set_back() {
+    let world = World::new();
+    world.spawn(B, MANY);
+    world.runs("done").unwrap();
+    let back = || world.scene.clock.set(world.scene.clock.now().minus(Duration::from_secs(3_600)));
+    back();
+    assert_eq!(world.deliver(&Tried::Retry("busy".into())), ["exec 7"]);
+    assert!(world.deliver(&Tried::Delivered).is_empty());
+    back();
+    assert_eq!(world.deliver(&Tried::Delivered), ["exec 7"]);
+    assert!(world.work().is_empty());
+}

@@ -173,14 +173,19 @@ impl Work {
         self.runs.entry(event.run_id).or_insert_with(|| Arc::new(run));
     }
 
-    /// A round of an exchange, or the words of a child on its result.
+    /// A round of an exchange, or the words of a child on its result. What a requester is woken for by an announce follows
+    /// the same run up, in its own session.
     fn follows_up(&mut self, event: &RunRequested) {
         let Some(first) = &event.follows_run_id else { return };
         match (event.kind, self.exchanges.get_mut(first)) {
             (RunKind::Reply, Some(exchange)) => Arc::make_mut(exchange).rounds += 1,
             (RunKind::Announce, None) => {
                 let step = Step { run_id: event.run_id.clone(), ended: false };
-                self.announce_of(first, |outgoing| outgoing.step = Some(step));
+                self.announce_of(first, |outgoing| {
+                    if outgoing.child_key.as_ref() == Some(&event.session_key) {
+                        outgoing.step = Some(step);
+                    }
+                });
             }
             _ => {}
         }
@@ -216,7 +221,7 @@ impl Work {
         let first = run.follows.as_deref().unwrap_or(&run.run_id);
         if run.kind == RunKind::Announce {
             self.announce_of(first, |outgoing| {
-                if let Some(step) = &mut outgoing.step {
+                if let Some(step) = outgoing.step.as_mut().filter(|s| s.run_id == run.run_id) {
                     step.ended = true;
                 }
             });

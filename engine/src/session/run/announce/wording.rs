@@ -9,9 +9,7 @@ use crate::store::EventStore;
 
 use super::{backwards, text_at, told};
 use crate::session::run::Wording;
-
-/// The longest result that an announce holds, in bytes; the whole of it stands in the child's session.
-const RESULT_MAX: usize = 100 << 10;
+use crate::session::run::prompt::shortened;
 
 /// The words of an announce.
 ///
@@ -133,15 +131,6 @@ fn last_tool_result(store: &dyn EventStore, child: &str, run_id: &str) -> Result
     Ok(found)
 }
 
-fn shortened(text: &str) -> String {
-    if text.len() <= RESULT_MAX {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(RESULT_MAX);
-    let left = text.len() - end;
-    format!("{}\n[{left} more bytes stand in the child's session]", text.get(..end).unwrap_or(text))
-}
-
 fn stats(end: &RunFinished, child: &str, session: &str, store: &dyn EventStore) -> String {
     let mut parts = vec![format!("runtime {}", runtime(end.runtime_ms))];
     parts.extend(end.tokens.as_ref().map(tokens));
@@ -217,7 +206,8 @@ mod tests {
     /// Goal: a long result is cut at a character, and says so. Method: letters of two bytes.
     #[test]
     fn long_results() {
-        let cut = shortened(&"é".repeat(60_000));
+        let long = "é".repeat(60_000);
+        let cut = shortened(&long);
         assert!(cut.contains("[17600 more bytes"), "{}", &cut[cut.len() - 60..]);
     }
 }
