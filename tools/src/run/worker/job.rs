@@ -92,7 +92,10 @@ impl Worker {
         if let Some(session) = outcome.reply.agent_session_id.clone() {
             let (engine, run) = (self.engine.clone(), Arc::clone(&run));
             let before = blocking(move || announce::used_before(engine.store(), &run, &session));
-            outcome.reply.beyond(&before.await?);
+            // What was used before and cannot be read is no reason to lose what was said now.
+            if let Ok(before) = before.await {
+                outcome.reply.beyond(&before);
+            }
         }
         self.finish(&claimed, turns::end(outcome)).await?;
         // What is late is recorded behind the end, and nobody waits for it.
@@ -130,7 +133,7 @@ impl Worker {
         let rule = move |stage: &Stage<'_>, batch: &mut Batch<'_>| {
             finish(stage, batch, &rules, (&id, Some(claim)), (&end, &earlier))
         };
-        self.decide(keys, rule).await
+        self.record(keys, rule).await
     }
 
     /// What is read before an end is decided on: what was said earlier, and which sessions it may touch.

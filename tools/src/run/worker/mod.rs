@@ -32,6 +32,7 @@ pub use job::{before_the_end, hash_of};
 use super::process::ProcessIdentity;
 use super::runner::{Runner, Stop};
 use super::setup::Setup;
+use recovery::Lost;
 use wake::Wake;
 
 /// How long a worker works.
@@ -64,6 +65,25 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// day. It matters for workers on other machines alone: of those on this one it is known whether they live.
 const LEASE_BEYOND: Duration = Duration::from_secs(600);
 const LEASE_OPEN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long after a fact could not be recorded it is tried again.
+const ASK_AGAIN: [Duration; 4] = [
+    Duration::from_millis(100),
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(20),
+];
+
+const fn may_be_taken_later(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Indeterminate
+            | ErrorKind::Full
+            | ErrorKind::Unavailable
+            | ErrorKind::Busy
+            | ErrorKind::Io
+    )
+}
 
 impl Worker {
     /// A worker.
@@ -116,6 +136,23 @@ impl Worker {
             engine.decide(&keys, rule).map(|(found, _)| found)
         })
         .await
+    }
+
+    /// Decides on what has happened and cannot be had again: what an agent said, what became of a try. A store that takes
+    /// nothing for a while is asked again, and so is one that does not know whether it took it: `rule` appends nothing
+    /// when it did.
+    async fn record<T: Send + 'static>(
+        &self,
+        keys: Vec<StreamName>,
+        rule: impl FnMut(&Stage<'_>, &mut Batch<'_>) -> Result<T> + Clone + Send + 'static,
+    ) -> Result<T> {
+        for wait in ASK_AGAIN {
+            match self.decide(keys.clone(), rule.clone()).await {
+                Err(error) if may_be_taken_later(error.kind()) => tokio::time::sleep(wait).await,
+                other => return other,
+            }
+        }
+        self.decide(keys, rule).await
     }
 
     fn claimer(&self, now: Timestamp, token_sha256: &str, limit_seconds: u64) -> Claimer {
@@ -182,18 +219,19 @@ impl Shift<'_> {
                 did |= self.look_after(&work).await?;
                 did |= self.claim_runs(&work).await?;
             }
-            if stopping && self.runs.is_empty() {
+            if stopping && self.runs.is_empty() && self.sending.is_empty() {
                 return Ok(());
             }
             if did {
                 self.collect().await?;
                 continue;
             }
-            if !stopping && self.may_go_home(&work) {
-                // Whoever asks for work from here on finds nobody home; whoever asked before is seen below.
+            let had_role = self.role.is_some();
+            if !stopping && self.may_go_home(&work, had_role) {
+                // Whoever asks for work, or leaves some, from here on finds nobody home; who did before is seen below.
                 self.role = None;
                 let again = self.work_at_hand().await?;
-                if *self.wakes.borrow() == seen && self.may_go_home(&again) {
+                if *self.wakes.borrow() == seen && self.may_go_home(&again, had_role) {
                     return Ok(());
                 }
                 continue;
@@ -234,12 +272,13 @@ impl Shift<'_> {
         }
     }
 
-    /// What only the one with the role does. Whether anything was done.
+    /// What belongs to nobody else: its own runs that nobody is at, and with the role all the rest. Whether anything was
+    /// done.
     async fn look_after(&mut self, work: &Arc<Work>) -> Result<bool> {
         if self.role.is_none() {
-            return Ok(false);
+            return self.recover(work, Lost::Own).await;
         }
-        let mut did = self.recover(work).await?;
+        let mut did = self.recover(work, Lost::Anybodys).await?;
         did |= self.send_what_is_due(work);
         let now = self.worker.engine.clock().now();
         if self.next_upkeep.is_none_or(|at| at <= now) && self.until == Until::Stopped {
@@ -292,14 +331,14 @@ impl Shift<'_> {
     }
 
     /// Whether nothing is left that this worker is here for.
-    fn may_go_home(&self, work: &Work) -> bool {
+    fn may_go_home(&self, work: &Work, has_role: bool) -> bool {
         let at_rest = self.runs.is_empty() && self.sending.is_empty();
         match &self.until {
             Until::Stopped => false,
             // Runs that others have are theirs, and so is what goes out when another has the role.
             Until::Idle => {
                 let ours = work.runs().iter().any(|run| !run.is_claimed());
-                let goes_out = self.role.is_some() && !work.outgoing().is_empty();
+                let goes_out = has_role && !work.outgoing().is_empty();
                 at_rest && !ours && !goes_out
             }
             Until::Ended(run_id) => at_rest && work.run(run_id).is_none(),

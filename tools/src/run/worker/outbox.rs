@@ -29,7 +29,7 @@ impl Shift<'_> {
         let now = self.worker.engine.clock().now();
         let mut did = false;
         for (waybill, outgoing) in work.outgoing() {
-            let is_due = work.next_try(outgoing).is_some_and(|at| at <= now);
+            let is_due = work.is_due(outgoing, now);
             let waits = match waybill {
                 Waybill::Announce { requester, .. } => {
                     outgoing.turn_seq.is_none()
@@ -111,7 +111,7 @@ impl Worker {
         let rule = move |stage: &Stage<'_>, batch: &mut Batch<'_>| {
             tried(stage, batch, &rules, (&waybill, &attempt_id), &became)
         };
-        self.decide(keys, rule).await
+        self.record(keys, rule).await
     }
 
     /// What goes out: the turn without silent tokens, or for a run that failed a notice.

@@ -20,13 +20,24 @@ const GRACE: Duration = Duration::from_secs(2);
 /// So often a run may be claimed.
 const CLAIMS_MAX: u32 = 2;
 
+/// Whose runs are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// Those that this worker claimed itself, in a shift that broke off: its process lives, so that nobody else would take
+    /// them for lost.
+    Own,
+    /// Those of all, which only one may do at a time: what a run left running is ended first.
+    Anybodys,
+}
+
 impl Shift<'_> {
     /// Ends runs that nobody is at any more, or takes them on, as their agents are configured. Whether there were any.
-    pub(super) async fn recover(&mut self, work: &Arc<Work>) -> Result<bool> {
+    pub(super) async fn recover(&mut self, work: &Arc<Work>, whose: Lost) -> Result<bool> {
         let mut did = false;
         for run in work.runs() {
             let Some(claim) = run.claim.as_ref() else { continue };
-            if claim.worker == self.worker.name && self.runs.contains_key(&run.run_id) {
+            let own = claim.worker == self.worker.name;
+            if own && self.runs.contains_key(&run.run_id) || !own && whose == Lost::Own {
                 continue;
             }
             let Some(status) = self.fate(claim) else { continue };
