@@ -9,7 +9,7 @@ use annals_engine::session::event::{Origin, SessionOpened};
 use annals_engine::session::key::SessionKey;
 use annals_tools::Desk;
 use annals_tools::desk::{OperatorSession, Staff};
-use annals_tools::run::{OnCall, Setup, Until, Worker};
+use annals_tools::run::{OnCall, Setup, Sinks, Until, Worker};
 use tokio::sync::watch;
 
 use crate::args::Global;
@@ -69,7 +69,7 @@ impl Office {
     /// # Errors
     /// What the store says.
     pub(crate) fn work(&self, until: Until, stop: watch::Receiver<bool>) -> Result<(), Failure> {
-        let carrier = Arc::new(NoSinks);
+        let carrier = Arc::new(Sinks::of(settings::get()?)?);
         let worker = Worker::new(self.engine.clone(), Arc::clone(&self.setup), carrier)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -132,18 +132,4 @@ fn worker_command(global: &Global) -> Result<(std::path::PathBuf, Vec<String>), 
         arguments.extend(["--config".to_owned(), file.display().to_string()]);
     }
     Ok((program, arguments))
-}
-
-/// Where no sinks are configured nothing is ever handed over.
-#[derive(Debug)]
-struct NoSinks;
-
-impl annals_tools::run::worker::Carrier for NoSinks {
-    fn carry(
-        &self,
-        _: annals_tools::run::worker::Parcel,
-    ) -> std::pin::Pin<Box<dyn Future<Output = annals_engine::session::run::Tried> + Send + '_>>
-    {
-        Box::pin(async { annals_engine::session::run::Tried::Refused("no_sink".to_owned()) })
-    }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`spec`], [`arguments`] | what the configuration says of an agent, and how its arguments are filled in |
 //! | [`runner`] | the one place that starts an agent's process: it listens, limits, ends it, and tells facts |
+//! | [`deliver`] | the sinks: a command, an address, a file, or the log |
 //! | [`dialect`] | what the process prints, read as a reply |
 //! | [`setup`], [`worker`] | the settings of all of it; who claims runs, has them made, and records what came of them |
 //! | [`staff`] | sees to it that a worker is there |
@@ -13,6 +14,7 @@
 
 pub mod arguments;
 pub(crate) mod attachments;
+pub mod deliver;
 pub mod dialect;
 mod preset;
 pub mod process;
@@ -24,6 +26,7 @@ pub mod spec;
 pub mod staff;
 pub mod worker;
 
+pub use deliver::Sinks;
 pub use process::ProcessIdentity;
 pub use runner::{Heard, Job, Outcome, Runner, Stop};
 pub use setup::Setup;
