@@ -312,7 +312,7 @@ mod tests {
             .collect();
         for path in &paths {
             let (_, setting) = setting_at(path).unwrap();
-            let given = ["1", "true", "daily", "warn", "UTC", "ops", "{rules: []}"];
+            let given = ["1", "4096", "true", "daily", "warn", "UTC", "ops", "{rules: []}"];
             let legal = given.iter().find(|given| read(setting, given).is_ok());
             let words = setting.legal();
             let first = words.strip_prefix("one of ").and_then(|words| words.split(", ").next());
