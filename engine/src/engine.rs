@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::clock::{Clock, SystemClock};
 use crate::error::Result;
+use crate::format::{WATCHER_LOCK, WORKER_LOCK};
 use crate::id::StreamName;
 use crate::log::{self, Log};
 use crate::projection::Folded;
@@ -99,7 +100,15 @@ impl Engine {
     /// # Errors
     /// What the disk says.
     pub fn take_worker_role(&self) -> Result<Option<Role>> {
-        self.roles.worker()
+        self.roles.take(WORKER_LOCK)
+    }
+
+    /// Takes the role of the one process that watches files for rules, on the same terms.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn take_watcher_role(&self) -> Result<Option<Role>> {
+        self.roles.take(WATCHER_LOCK)
     }
 
     /// The work at hand as of the last durable event, under the same rules.

@@ -6,7 +6,6 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::format::WORKER_LOCK;
 use crate::storage::{Access, Locked, Storage, try_lock};
 
 /// Where roles are kept.
@@ -44,12 +43,11 @@ impl Drop for Taken {
 }
 
 impl Roles {
-    /// Takes the role of the worker that looks after what nobody else does.
+    /// Takes the role whose lock has this name.
     ///
     /// # Errors
     /// What the disk says.
-    pub(super) fn worker(&self) -> Result<Option<Role>> {
-        let name = WORKER_LOCK;
+    pub(super) fn take(&self, name: &'static str) -> Result<Option<Role>> {
         match self {
             Self::Folder(storage) => {
                 let fail = |doing| move |e| Error::io(doing, e).path(storage.display(name));

@@ -2,7 +2,7 @@
 
 use super::{
     APPEND_LOCK, BLOB_DIR, BLOB_NEW_DIR, LOG_DIR, SNAPSHOT_DIR, STORE_FILE, SYNC_LOCK, TORN_DIR,
-    WORKER_LOCK, segment_first,
+    WATCHER_LOCK, WORKER_LOCK, segment_first,
 };
 
 /// The end of a name of a file that is being made.
@@ -12,7 +12,7 @@ const MAKING: &str = ".new";
 #[must_use]
 pub fn is_of_a_store(path: &str) -> bool {
     let Some((folder, name)) = path.rsplit_once('/') else {
-        return [STORE_FILE, APPEND_LOCK, SYNC_LOCK, WORKER_LOCK].contains(&path)
+        return [STORE_FILE, APPEND_LOCK, SYNC_LOCK, WORKER_LOCK, WATCHER_LOCK].contains(&path)
             || path.strip_suffix(MAKING) == Some(STORE_FILE);
     };
     match folder {

@@ -184,6 +184,6 @@ pub use line::{Fields, LINE_MAX, LINE_MIN, Line, LineFault, decode, encode, too_
 pub(crate) use name::decode as head_string;
 pub use name::{
     APPEND_LOCK, BLOB_DIR, BLOB_NEW_DIR, LOG_DIR, SNAPSHOT_DIR, STORE_FILE, SYNC_LOCK, TORN_DIR,
-    WORKER_LOCK, blob_path, segment_file, segment_first, segment_path,
+    WATCHER_LOCK, WORKER_LOCK, blob_path, segment_file, segment_first, segment_path,
 };
 pub use payload::{BlobRef, DEPTH_MAX, Payload, hex};

@@ -91,6 +91,8 @@ pub const APPEND_LOCK: &str = "lock.append";
 pub const SYNC_LOCK: &str = "lock.sync";
 /// The lock of the worker that looks after runs; it is held, never read.
 pub const WORKER_LOCK: &str = "lock.worker";
+/// The lock of the process that watches files for rules; it is held, never read.
+pub const WATCHER_LOCK: &str = "lock.watcher";
 
 /// The file name of the segment whose first line is `first`, in [`LOG_DIR`]: 20 digits, so that the order of names is
 /// the order of the log.

@@ -21,7 +21,7 @@ use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EventId;
 use crate::projection::Folded;
-use crate::store::{BLOB_MAX, Durability, EventStore, NewEvent, Position};
+use crate::store::{BLOB_MAX, Durability, EventStore, Expectation, NewEvent, Position};
 
 use super::event::{ChatType, Json, ResetReason, Role, idempotency_id};
 use super::index::{Sessions, TimeRules};
@@ -57,6 +57,9 @@ pub struct Push {
     /// An event that stands ahead of the turn in the batch and causes it: what a watch rule has seen. A repeat has the
     /// same one.
     pub ahead: Option<NewEvent>,
+    /// What must hold for something new to be pushed: whoever decided on what stands ahead saw this much of its stream. A
+    /// repeat is one whatever has come since.
+    pub expects: Option<Expectation>,
     /// The run that is to answer a user's turn.
     pub run: Option<Wanted>,
 }
@@ -96,6 +99,7 @@ impl Push {
             display_name: None,
             idempotency_key: None,
             ahead: None,
+            expects: None,
             run: None,
         }
     }
@@ -173,7 +177,7 @@ pub struct Pushed {
 /// is new.
 ///
 /// # Errors
-/// `ReservedChannel`; `InvalidInput` for a name that is no channel's, an empty chat, text or idempotency key, a key that is
+/// `Conflict` when what the push expects does not hold; `ReservedChannel`; `InvalidInput` for a name that is no channel's, an empty chat, text or idempotency key, a key that is
 /// too long or reserved, a role that cannot be pushed; `TooLarge` for more text than a content has room for; `IdReused`
 /// when the idempotency key was used for another turn or command; `NotFound` for a session that is not there and that no
 /// turn opens, and for a command to one that is not open; `Busy` for a reset by command while a run is at work; what the

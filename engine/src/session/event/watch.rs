@@ -33,6 +33,8 @@ payload! {
         previous_firing: Option<String>,
         /// The run that it causes.
         run_id: String,
+        /// The run of the same rule that was at work when the file changed, and may have changed it.
+        during_run_id: Option<String>,
     }
 }
 

@@ -257,7 +257,8 @@ impl Decider for Pusher<'_> {
         let before = u64::try_from(events.len()).unwrap_or(u64::MAX);
         events.push(self.turn()?);
         events.extend(self.request(Seq(self.first.0.saturating_add(before)))?);
-        Ok(Append::new(events))
+        let expectations = self.push.expects.iter().cloned().collect();
+        Ok(Append { expectations, ..Append::new(events) })
     }
 }
 
