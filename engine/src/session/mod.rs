@@ -25,6 +25,7 @@ pub mod transcript;
 pub mod tree;
 pub mod upkeep;
 pub mod usage;
+pub mod watching;
 pub mod work;
 
 #[cfg(test)]
