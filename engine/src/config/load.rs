@@ -86,6 +86,7 @@ pub fn load(sources: &Sources<'_>) -> Result<(Config, Vec<Warning>)> {
     let named = config.texts("security.maskEnv").into_iter();
     let values = named.filter_map(|name| (sources.variable)(name)?.into_string().ok());
     config.masked = values.collect();
+    config.watch_rules()?;
     Ok((config, warnings))
 }
 

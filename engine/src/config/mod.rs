@@ -9,6 +9,7 @@ mod kind;
 mod load;
 mod tree;
 mod typed;
+mod watches;
 
 pub mod table;
 

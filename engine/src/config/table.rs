@@ -4,6 +4,7 @@
 
 mod agents;
 mod doors;
+mod watch;
 
 use super::kind::Kind;
 
@@ -56,6 +57,9 @@ pub const SETTINGS: &[Setting] =
     &joined::<{ INSIDE.len() + doors::SETTINGS.len() }>(INSIDE, doors::SETTINGS);
 
 const INSIDE: &[Setting] =
+    &joined::<{ AGENTS.len() + watch::SETTINGS.len() }>(AGENTS, watch::SETTINGS);
+
+const AGENTS: &[Setting] =
     &joined::<{ GENERAL.len() + agents::SETTINGS.len() }>(GENERAL, agents::SETTINGS);
 
 /// Two parts of the table as one. Their lengths together are `N`, or this does not compile.
