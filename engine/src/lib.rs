@@ -11,10 +11,11 @@
 //! | [`log`] | the store in files: several processes, no daemon |
 //! | [`format`](mod@format) | the bytes, specified in prose |
 //! | [`storage`], [`watch`] | the doors to the disk and to file notification |
+//! | [`watcher`] | watch rules at work: files that change start runs |
 //! | [`clock`], [`id`], [`error`] | what all of them speak of |
 //!
 //! What there is not: no async, no network, no global state; no clock but [`clock`]; no file but through [`storage`],
-//! transcripts aside that [`import`] reads; no process; no panic on any bytes from a disk; no state that is not a fold of
+//! transcripts aside that [`import`] reads and files that [`watch`] looks at; no process; no panic on any bytes from a disk; no state that is not a fold of
 //! the log.
 //!
 //! # Example
@@ -77,6 +78,7 @@ pub mod session;
 pub mod storage;
 pub mod store;
 pub mod watch;
+pub mod watcher;
 
 pub use engine::Engine;
 pub use error::{Error, ErrorKind, Result};

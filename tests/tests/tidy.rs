@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules of the engine by layer. A module uses its own layer's words only through itself: everything that it
 /// names as `crate::…` lies in a layer before it. The names of the first layer may use each other.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["id", "error", "clock"],
     &["format"],
     &["storage", "watch"],
@@ -18,6 +18,7 @@ const LAYERS: [&[&str]; 9] = [
     &["session"],
     &["config", "import"],
     &["engine"],
+    &["watcher"],
 ];
 
 /// Who may use the log on disk: everything else above the store knows `EventStore` alone.
