@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 pub type Target = fn(&[u8]);
 
 /// Every target by the name of its corpus.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("line", line),
     ("scan", scan),
     ("slot", slot),
@@ -32,6 +32,10 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("key", key),
     ("event", event),
     ("import", import),
+    ("codex", codex),
+    ("gemini", gemini),
+    ("hermes", hermes),
+    ("arka", arka),
     ("dialect", dialect),
 ];
 
@@ -123,9 +127,7 @@ pub fn event(bytes: &[u8]) {
     }
 }
 
-/// A file of any bytes, in the place of a transcript or of an index, is imported or refused; every event of a record
-/// names bytes of the file by their hash, unless it names those of the file that it was first made from, and a second
-/// import adds nothing.
+/// A file of any bytes, in the place of a transcript or of an index, is imported or refused, see [`takes`].
 pub fn import(bytes: &[u8]) {
     let index = "o/agents/main/sessions/sessions.json";
     let places = [
@@ -140,16 +142,57 @@ pub fn import(bytes: &[u8]) {
     if place == index {
         tree.put("o/agents/main/sessions/s.jsonl", "{\"type\":\"session\",\"id\":\"s\"}\n");
     }
-    let Ok(found) = discover_in(&tree, Path::new("")) else { return };
+    takes(&tree, place, bytes);
+}
+
+/// A rollout of any bytes beside one that it may be a fork or a child of, see [`takes`].
+pub fn codex(bytes: &[u8]) {
+    let place = "c/sessions/2026/03/01/rollout-b.jsonl";
+    let other = "{\"timestamp\":\"2026-03-01T09:00:00Z\",\"type\":\"session_meta\",\"payload\":{\"id\":\"p\"}}\n";
+    let tree = MemoryTree::new([
+        (place, bytes),
+        ("c/sessions/2026/03/01/rollout-a.jsonl", other.as_bytes()),
+    ]);
+    takes(&tree, place, bytes);
+}
+
+/// A session of Gemini CLI of any bytes, of either form, see [`takes`].
+pub fn gemini(bytes: &[u8]) {
+    let places = ["g/chats/session-1.json", "g/chats/p/s.jsonl"];
+    let place = places[usize::from(Sha256::digest(bytes)[0]) % places.len()];
+    takes(&MemoryTree::new([(place, bytes)]), place, bytes);
+}
+
+/// A session of Hermes of any bytes, see [`takes`].
+pub fn hermes(bytes: &[u8]) {
+    let place = "h/sessions/session_1.json";
+    takes(&MemoryTree::new([(place, bytes)]), place, bytes);
+}
+
+/// A chat or a sub-agent of Arka of any bytes, see [`takes`].
+pub fn arka(bytes: &[u8]) {
+    let places = ["a/message-sessions/telegram_1.json", "a/subagents/0123456789.json"];
+    let place = places[usize::from(Sha256::digest(bytes)[0]) % places.len()];
+    takes(&MemoryTree::new([(place, bytes)]), place, bytes);
+}
+
+/// A tree with a file of any bytes is imported or refused; every event of a record names bytes of the file by their hash,
+/// unless it names those of the file that it was first made from; every run that is requested has its end; and a second
+/// import adds nothing.
+fn takes(tree: &MemoryTree, place: &str, bytes: &[u8]) {
+    let Ok(found) = discover_in(tree, Path::new("")) else { return };
     let engine = Engine::in_memory(Arc::new(SystemClock));
     let take = || {
         let options = Options::default();
-        imports(engine.store(), engine.clock(), &tree, &found, &options, &mut |_| {}).unwrap()
+        imports(engine.store(), engine.clock(), tree, &found, &options, &mut |_| {}).unwrap()
     };
     take();
     let own = found.sources.iter().any(|source| source.program == Program::Annals);
+    let mut open = 0;
     for item in engine.store().read(Read::default()).unwrap() {
         let Item::Record(record) = item.unwrap() else { panic!("a gap in memory") };
+        open += i32::from(record.kind.as_str() == "run.requested" && !own);
+        open -= i32::from(record.kind.as_str() == "run.finished" && !own);
         let data: Value = serde_json::from_str(record.data.as_str()).unwrap();
         let source = &data["source"];
         if own || source["file"].as_str().is_none_or(|file| !place.ends_with(file)) {
@@ -161,6 +204,7 @@ pub fn import(bytes: &[u8]) {
         let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(source["sha256"], hash);
     }
+    assert_eq!(open, 0);
     assert_eq!(take().totals().new, 0);
 }
 

@@ -27,13 +27,14 @@ const DAMAGES_SHOWN: usize = 20;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A PATH is a file or a folder: what is in it is found out by looking at it. Known are state folders of \
-OpenClaw from before its sessions moved to SQLite, session files of pi, sessions of Claude Code with \
-their sub-agents, and what `annals export --as jsonl` wrote. Sources are only read. A second run adds what is new and nothing twice, so an \
-import that was stopped is simply repeated.
+OpenClaw from before its sessions moved to SQLite, session files of pi, sessions of Claude Code and of \
+Codex with their sub-agents, of Gemini CLI, of Hermes and of Arka, and what `annals export --as jsonl` \
+wrote. Sources are only read. A second run adds what is new and nothing twice, so an import that was \
+stopped is simply repeated.
 
 Examples:
   annals import ~/.openclaw
-  annals import ~/.claude
+  annals import ~/.claude ~/.codex/sessions
   annals import --dry-run ~/.pi/agent/sessions
   annals import backup.jsonl --json | jq .totals")]
 pub(crate) struct Args {

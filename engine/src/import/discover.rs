@@ -1,7 +1,7 @@
 //! What can be imported under a path: sources with their transcripts, files of programs that cannot be imported yet, and
 //! files that nobody knows. Nothing is read here but the first bytes of files.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -102,14 +102,7 @@ pub fn discover(path: &Path) -> Result<Discovery> {
 pub fn discover_in(tree: &dyn SourceTree, path: &Path) -> Result<Discovery> {
     let node =
         tree.stat(path).map_err(|e| Error::io("there is nothing to import", e).path(path))?;
-    let mut walk = Walk {
-        tree,
-        found: Discovery::default(),
-        loose: Vec::new(),
-        claude: Vec::new(),
-        own: Vec::new(),
-        nodes: 0,
-    };
+    let mut walk = Walk { tree, found: Discovery::default(), loose: BTreeMap::new(), nodes: 0 };
     match node.kind {
         NodeKind::File => walk.named_file(&node)?,
         NodeKind::Folder => walk.folder(path, 0)?,
@@ -123,12 +116,8 @@ pub fn discover_in(tree: &dyn SourceTree, path: &Path) -> Result<Discovery> {
 struct Walk<'a> {
     tree: &'a dyn SourceTree,
     found: Discovery,
-    /// Session files that stand by themselves.
-    loose: Vec<Transcript>,
-    /// Sessions of Claude Code.
-    claude: Vec<Transcript>,
-    /// Transcripts that annals wrote.
-    own: Vec<Transcript>,
+    /// Files of sessions that stand by themselves, by their programs.
+    loose: BTreeMap<Program, Vec<Transcript>>,
     nodes: usize,
 }
 
@@ -152,7 +141,7 @@ impl Walk<'_> {
         self.file(node)?;
         // What belongs to a session of Claude Code lies in a folder of its name.
         let beside = node.path.with_extension("");
-        if !self.claude.is_empty() && beside != node.path {
+        if self.loose.contains_key(&Program::ClaudeCode) && beside != node.path {
             let is_folder = self.tree.stat(&beside).is_ok_and(|n| n.kind == NodeKind::Folder);
             if is_folder {
                 self.folder(&beside, 1)?;
@@ -209,15 +198,19 @@ impl Walk<'_> {
             }
         };
         match looks {
-            Looks::Session => self.loose.push(transcript(node)),
-            Looks::Transcript => self.own.push(transcript(node)),
-            Looks::Of(Program::ClaudeCode) => self.claude.push(transcript(node)),
+            Looks::Session => self.loose(Program::Pi, node),
+            Looks::Transcript => self.loose(Program::Annals, node),
+            Looks::Of(program) if IMPORTED.contains(&program) => self.loose(program, node),
             Looks::Empty | Looks::Unknown | Looks::Index => {
                 self.found.unknown.push(node.path.clone());
             }
             looks => self.refuse(&node.path, refusal(looks)),
         }
         Ok(())
+    }
+
+    fn loose(&mut self, program: Program, node: &Node) {
+        self.loose.entry(program).or_default().push(transcript(node));
     }
 
     fn state_folder(&self, folder: &Path) -> Result<Source> {
@@ -244,8 +237,8 @@ impl Walk<'_> {
 
     /// The source of sessions of Claude Code, with what lies between them: sessions that begin with damage, and files
     /// that are none.
-    fn claude_source(&mut self, path: &Path) -> Source {
-        let mut source = Self::source(Program::ClaudeCode, path, std::mem::take(&mut self.claude));
+    fn claude_source(&mut self, path: &Path, found: Vec<Transcript>) -> Source {
+        let mut source = Self::source(Program::ClaudeCode, path, found);
         let folders: HashSet<PathBuf> = source
             .transcripts
             .iter()
@@ -267,17 +260,12 @@ impl Walk<'_> {
     }
 
     fn finish(mut self, path: &Path) -> Result<Discovery> {
-        if !self.loose.is_empty() {
-            let loose = std::mem::take(&mut self.loose);
-            self.found.sources.push(Self::source(Program::Pi, path, loose));
-        }
-        if !self.claude.is_empty() {
-            let source = self.claude_source(path);
+        for (program, found) in std::mem::take(&mut self.loose) {
+            let source = match program {
+                Program::ClaudeCode => self.claude_source(path, found),
+                program => Self::source(program, path, found),
+            };
             self.found.sources.push(source);
-        }
-        if !self.own.is_empty() {
-            let own = std::mem::take(&mut self.own);
-            self.found.sources.push(Self::source(Program::Annals, path, own));
         }
         if !self.found.sources.is_empty() {
             return Ok(self.found);
@@ -297,7 +285,12 @@ impl Walk<'_> {
     }
 }
 
-const KNOWN: &str = "what can be imported: state folders of OpenClaw before its sessions moved to SQLite, session files of pi, sessions of Claude Code, and what `annals export --as jsonl` writes";
+const KNOWN: &str = "what can be imported: state folders of OpenClaw before its sessions moved to SQLite, session files \
+     of pi, sessions of Claude Code, Codex, Gemini CLI, Hermes and Arka, and what `annals export --as jsonl` writes";
+
+/// Programs whose files are known by sight and imported each by itself.
+const IMPORTED: [Program; 5] =
+    [Program::ClaudeCode, Program::Codex, Program::Gemini, Program::Hermes, Program::Arka];
 
 fn transcript(node: &Node) -> Transcript {
     Transcript { path: node.path.clone(), bytes: node.bytes, modified: node.modified, place: None }
@@ -313,80 +306,18 @@ pub(crate) fn refusal(looks: Looks) -> String {
         Looks::Sqlite(version) => format!(
             "this is a SQLite database (user_version {version}), which cannot be imported yet"
         ),
-        Looks::Zstd => "this is compressed with Zstandard, and cannot be imported yet".to_owned(),
+        Looks::Zstd => {
+            "this is compressed with Zstandard, and cannot be imported: unpack it with `zstd -d` first"
+                .to_owned()
+        }
+        Looks::Gzip => {
+            "this is compressed with gzip, and cannot be imported: unpack it with `gunzip` first"
+                .to_owned()
+        }
         Looks::Session | Looks::Transcript | Looks::Index | Looks::Empty | Looks::Unknown => {
             "this is no transcript of a program known here".to_owned()
         }
     }
-}
-
-/// A transcript that was found where a program usually keeps its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Usual {
-    /// The program.
-    pub program: Program,
-    /// The folder to import.
-    pub root: PathBuf,
-    /// The transcript.
-    pub transcript: Transcript,
-}
-
-/// What [`discover_usual`] found.
-#[derive(Clone, Debug, Default)]
-pub struct UsualPlaces {
-    /// Every transcript, newest first; those of unknown age come last.
-    pub transcripts: Vec<Usual>,
-    /// What is there and cannot be imported.
-    pub refused: Vec<Refused>,
-}
-
-/// Looks where programs usually keep their sessions under a home folder. `claude` is the folder of Claude Code where it
-/// is not `.claude` there.
-#[must_use]
-pub fn discover_usual(tree: &dyn SourceTree, home: &Path, claude: Option<&Path>) -> UsualPlaces {
-    let mut places = UsualPlaces::default();
-    let roots = [".openclaw", ".clawdbot", ".moltbot", ".pi/agent/sessions"];
-    let claude = claude.map_or_else(|| home.join(".claude"), Path::to_path_buf).join("projects");
-    for root in roots.iter().map(|place| home.join(place)).chain([claude]) {
-        match discover_in(tree, &root) {
-            Ok(found) => {
-                places.refused.extend(found.refused);
-                for source in found.sources {
-                    let (program, root) = (source.program, source.root);
-                    places.transcripts.extend(
-                        source.transcripts.into_iter().map(|transcript| Usual {
-                            program,
-                            root: root.clone(),
-                            transcript,
-                        }),
-                    );
-                }
-            }
-            Err(e) if *e.kind() == ErrorKind::Unsupported => {
-                let path = e.place().path.clone().unwrap_or(root);
-                places.refused.push(Refused { path, reason: e.message().to_owned() });
-            }
-            Err(_) => {}
-        }
-    }
-    places.transcripts.sort_by(|a, b| {
-        let key = |usual: &Usual| std::cmp::Reverse(usual.transcript.modified);
-        key(a).cmp(&key(b)).then_with(|| a.transcript.path.cmp(&b.transcript.path))
-    });
-    places
-}
-
-/// The newest transcripts that fit into a number of bytes together: the first is taken in any case, and the first one
-/// that does not fit ends the selection.
-#[must_use]
-pub fn newest(transcripts: &[Usual], bytes_max: u64) -> &[Usual] {
-    let mut bytes = 0_u64;
-    let fits = |usual: &&Usual| {
-        bytes = bytes.saturating_add(usual.transcript.bytes);
-        bytes <= bytes_max
-    };
-    let count = transcripts.iter().take_while(fits).count().max(1);
-    transcripts.get(..count).unwrap_or(transcripts)
 }
 
 /// What of an I/O error is worth a refusal instead of an end: the thing is simply not there.

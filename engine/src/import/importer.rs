@@ -4,13 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
-use super::annals;
-use super::claude::{self, Rows};
+use super::claude::Rows;
 use super::damage::{Damage, DamageClass};
 use super::discover::{Discovery, Extent, Source};
 use super::known::Known;
-use super::openclaw::{self, Planned, Waiting};
-use super::pi;
+use super::openclaw::{Planned, Waiting};
 use super::placing::{Placed, place};
 use super::plan::SessionPlan;
 use super::relations::{Leftover, Relations};
@@ -21,9 +19,10 @@ use super::sniff::Program;
 use super::stream::{self, Files};
 use super::tree::SourceTree;
 use super::writer::{Journal, Mode, StreamWriter, while_importing};
+use super::{annals, arka, claude, codex, gemini, hermes, openclaw, pi};
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::id::StreamName;
+use crate::id::{StreamName, Version};
 use crate::session::event::{IMPORT_STREAM, run_stream};
 use crate::session::key::AgentId;
 use crate::store::EventStore;
@@ -86,6 +85,10 @@ fn import_source<'s>(
     let mut planned = match (source.program, &source.state) {
         (_, Some(_)) => openclaw::plan(tree, source)?,
         (Program::ClaudeCode, None) => claude::plan(tree, source)?,
+        (Program::Codex, None) => codex::plan(tree, source)?,
+        (Program::Gemini, None) => gemini::plan(tree, source)?,
+        (Program::Hermes, None) => hermes::plan(tree, source)?,
+        (Program::Arka, None) => arka::plan(tree, source)?,
         (Program::Annals, None) => Planned::default(),
         _ => Planned { sessions: pi::plan(tree, source)?, ..Planned::default() },
     };
@@ -102,7 +105,7 @@ fn import_source<'s>(
     let known = Known::read(journal.store)?;
     let program = source.program.code();
     let mut placed = place(std::mem::take(&mut planned.sessions), &known, program)?;
-    let mut relations = Relations::new(program, AgentId::parse("main")?);
+    let mut relations = Relations::new(program, AgentId::parse("main")?, known.parties());
     for session in &placed {
         relations.session(&session.plan.key, party(session), session.plan.label());
     }
@@ -118,7 +121,7 @@ fn import_source<'s>(
         ..SourceReport::default()
     };
     let mut shared = Shared {
-        program,
+        program: source.program,
         journal,
         known,
         relations,
@@ -220,10 +223,17 @@ fn import_relations(shared: &mut Shared<'_>) -> Result<()> {
     let leftovers = shared.relations.leftovers();
     let mut by_requester: BTreeMap<String, Vec<RunEvent>> = BTreeMap::new();
     for Leftover { requester, run_id, life } in leftovers {
-        if life.iter().all(|event| shared.known.is_told(event.id)) {
+        let is_told = |event: &RunEvent| shared.known.is_told(event.id);
+        let stream = run_stream(&run_id)?;
+        if life.iter().all(is_told) {
             shared.report.counts.known += life.len() as u64;
+        } else if !life.iter().any(is_told) && shared.journal.store.head(&stream)? != Version::ZERO
+        {
+            // The run is one of this store's own: what it was and how it ended is told there already.
+            shared.report.counts.runs = shared.report.counts.runs.saturating_sub(1);
+            continue;
         } else {
-            put_all(shared, &run_stream(&run_id)?, &life)?;
+            put_all(shared, &stream, &life)?;
         }
         if let Some((requester, events)) = requester {
             by_requester.entry(requester).or_default().extend(events);
@@ -255,7 +265,7 @@ fn import_waiting(shared: &mut Shared<'_>, placed: &[Placed], waiting: &[Waiting
             });
             continue;
         };
-        by_session.entry(key).or_default().extend(message.events(shared.program));
+        by_session.entry(key).or_default().extend(message.events(shared.program.code()));
     }
     for (key, events) in by_session {
         put_all(shared, &StreamName::new(key)?, &events)?;

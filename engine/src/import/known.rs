@@ -2,10 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::run::Party;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::id::{EventId, StreamName};
 use crate::session::event::{Event, happened_at};
+use crate::session::key::SessionKey;
 use crate::store::{EventStore, Filter, Item, NamePattern, Read, View};
 
 /// Sessions, runs and damage that a store knows.
@@ -23,6 +25,7 @@ pub(crate) struct Known {
 pub(crate) struct Stream {
     /// The program that it was imported from; `None` for a session of this program's own.
     pub(crate) program: Option<String>,
+    pub(crate) agent_id: Option<String>,
     /// The ids of its parts with the time at which each began.
     pub(crate) parts: Vec<(String, Timestamp)>,
 }
@@ -51,6 +54,7 @@ impl Known {
                     let stream = known.part(&record.stream, opened.session_id, at);
                     if stream.parts.len() == 1 {
                         stream.program = opened.program;
+                        stream.agent_id = Some(opened.agent_id);
                     }
                 }
                 Ok(Event::SessionReset(reset)) => {
@@ -78,6 +82,18 @@ impl Known {
     /// The stream that holds the part which an event of this id opened.
     pub(crate) fn home(&self, opened: EventId) -> Option<&StreamName> {
         self.homes.get(&opened)
+    }
+
+    /// Every session that the store holds, by its key.
+    pub(crate) fn parties(&self) -> HashMap<String, Party> {
+        let party = |(name, stream): (&StreamName, &Stream)| {
+            let key = SessionKey::of_stream(name)?;
+            let parts = stream.parts.iter().map(|(id, at)| (Some(*at), id.clone())).collect();
+            let agent_id = key.agent().map(|agent| agent.to_string());
+            let agent_id = agent_id.or(stream.agent_id.clone()).unwrap_or_default();
+            Some((key.to_string(), Party { key: key.to_string(), parts, agent_id }))
+        };
+        self.streams.iter().filter_map(party).collect()
     }
 
     /// Whether a key names a session that the store holds.

@@ -1,15 +1,19 @@
 //! Other programs' transcripts as events: what is under a path, and every record of it once.
 //!
 //! [`discover`] looks, [`import`] reads and appends. State folders of OpenClaw from the time when its sessions were
-//! files, session files of pi, formats 1 to 3, sessions of Claude Code, and transcripts that this program wrote are
-//! imported; files of other programs are known by sight and refused by name, never half imported. The source is opened for reading, without a lock, and not touched. Memory does not
-//! follow the size of files: of a record that is behind only its identity is held.
+//! files, session files of pi, formats 1 to 3, sessions of Claude Code, Codex, Gemini CLI, Hermes and Arka, and transcripts
+//! that this program wrote are imported; files of other programs are known by sight and refused by name, never half
+//! imported. The source is opened for reading, without a lock, and not touched. Memory does not follow the size of files
+//! of lines: of a record that is behind only its identity is held. A session that is one object is held while it is read.
 //!
 //! # Keys
 //!
 //! | session | key |
 //! |---|---|
-//! | of pi | `pi:<id>` |
+//! | of pi, Codex, Gemini CLI, Hermes | `<program>:<id>` |
+//! | of Claude Code | `claude-code:<id>` |
+//! | of a sub-agent of these | `agent:<program>:subagent:<id>` |
+//! | of a chat of Arka | `<channel>:<chat>`, under which it goes on here |
 //! | that OpenClaw's index names | its key there, made canonical; spellings of one key become one session |
 //! | of OpenClaw without a key | `openclaw:<id>`; archived when its transcript is that of a reset or a deletion |
 //!
@@ -37,11 +41,17 @@
 //! space between records. Each damage is in the report, and an `import.damage` event once.
 
 mod annals;
+mod arka;
 mod claude;
+mod codex;
 mod damage;
+mod dialect;
 mod discover;
+mod document;
 mod examine;
 mod fields;
+mod gemini;
+mod hermes;
 mod importer;
 mod known;
 mod lines;
@@ -63,19 +73,18 @@ mod stream;
 mod time;
 mod transcript;
 mod tree;
+mod usual;
 mod writer;
 
 pub use damage::{Damage, DamageClass};
-pub use discover::{
-    Discovery, Refused, Source, Transcript, Usual, UsualPlaces, discover, discover_in,
-    discover_usual, newest,
-};
+pub use discover::{Discovery, Refused, Source, Transcript, discover, discover_in};
 pub use examine::{Examined, examine};
 pub use importer::{Options, import};
 pub use report::{Counts, Progress, Report, SessionReport, Skipped, SourceReport, Unresolved};
 pub use sample::{discover_sample, sample_tree};
 pub use sniff::Program;
 pub use tree::{DiskTree, MemoryTree, Node, NodeKind, SourceFile, SourceTree};
+pub use usual::{Homes, Usual, UsualPlaces, discover_usual, newest};
 pub use writer::Mode;
 
 #[cfg(test)]

@@ -54,11 +54,16 @@ fn place_one(
             None => here.push(part),
         }
     }
+    let last_elsewhere = elsewhere.keys().next_back().cloned().filter(|_| here.is_empty());
     for (other, parts) in elsewhere {
         let mut moved = of_parts(&plan, &other, parts);
         moved.archived = plan.archived.filter(|(reason, _)| {
             *reason == ArchiveReason::Cleanup && is_last(known, &other, &moved.parts)
         });
+        if last_elsewhere.as_ref() == Some(&other) {
+            // Other sessions still speak of it by the key of the plan.
+            moved.key = key.clone();
+        }
         placed.push(Placed { plan: moved, key: other, moved: None });
     }
     let stream = known.stream(key.stream());

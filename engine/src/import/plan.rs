@@ -1,20 +1,23 @@
 //! What an import is going to do with a source: sessions by key, each with its parts in order. Nothing of the
 //! transcripts but their first lines is read for it, and nothing of the store.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use super::claude::Lane;
+use super::discover::{Source, Transcript};
 use super::fields::Fields;
 use super::pi::{Entry, Kind};
+use super::sniff::Program;
 use super::tree::SourceTree;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::format::hex;
 use crate::session::event::{
-    ArchiveReason, Ingress, Members, Provenance, SessionKind, SessionOpened, Source,
+    ArchiveReason, Ingress, Members, Provenance, SessionKind, SessionOpened, Source as Record,
 };
 use crate::session::key::SessionKey;
 
@@ -40,6 +43,35 @@ pub(crate) struct SessionPlan {
 impl SessionPlan {
     pub(crate) fn label(&self) -> Option<&str> {
         self.opening.0.label.as_deref()
+    }
+
+    /// A session of one part that its program says nothing more of, and which has no file yet.
+    pub(crate) fn bare(
+        program: Program,
+        key: SessionKey,
+        id: &str,
+        began: Option<Timestamp>,
+    ) -> Self {
+        let program = program.code();
+        Self {
+            key,
+            opening: Opening::bare(SessionKind::Other, program.to_owned(), program),
+            task: None,
+            door: Ingress::External,
+            parts: vec![PartPlan {
+                session_id: id.to_owned(),
+                scope: id.to_owned(),
+                files: Vec::new(),
+                began,
+                reset: None,
+                ended: None,
+                twin: Twin::First,
+                forked_from: None,
+            }],
+            index: None,
+            archived: None,
+            parent: None,
+        }
     }
 
     /// When it began, as far as that is known.
@@ -99,7 +131,7 @@ pub(crate) struct IndexState {
     pub(crate) at: Option<Timestamp>,
     pub(crate) set: Members,
     /// The row, with those of its fields that are not set.
-    pub(crate) source: Source,
+    pub(crate) source: Record,
 }
 
 /// What the first lines of a transcript tell.
@@ -201,4 +233,42 @@ impl Opening {
 pub(crate) fn name_from(root: &Path, path: &Path) -> String {
     let inside = path.strip_prefix(root).unwrap_or(path);
     inside.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+/// Sessions by key while a source is planned.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(BTreeMap<SessionKey, SessionPlan>);
+
+impl Sessions {
+    pub(crate) fn has(&self, key: &SessionKey) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// Takes a session with its file; a copy of one that is there is another file of its part.
+    pub(crate) fn add(&mut self, mut plan: SessionPlan, file: FilePlan) {
+        let there = self.0.get_mut(&plan.key).and_then(|session| session.parts.first_mut());
+        if let Some(part) = there {
+            part.files.push(file);
+            return;
+        }
+        if let Some(part) = plan.parts.first_mut() {
+            part.files.push(file);
+        }
+        self.0.insert(plan.key.clone(), plan);
+    }
+
+    /// The sessions, in the order of their keys.
+    pub(crate) fn into_plans(self) -> Vec<SessionPlan> {
+        self.0.into_values().collect()
+    }
+}
+
+/// The whole of a transcript as a file of a part.
+pub(crate) fn whole_file(source: &Source, transcript: &Transcript) -> FilePlan {
+    FilePlan {
+        path: transcript.path.clone(),
+        name: name_from(&source.root, &transcript.path),
+        bytes: transcript.bytes,
+        lane: Lane::Whole,
+    }
 }

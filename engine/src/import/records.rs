@@ -111,6 +111,27 @@ pub(crate) fn read_lane<R: Read + Seek>(
     }
 }
 
+/// Reads one value of a file: a record, and what is wrong with its text.
+///
+/// # Errors
+/// What the sink says.
+pub(crate) fn read_value(offset: u64, bytes: &[u8], sink: &mut dyn Sink) -> Result<()> {
+    Split { sink, held: None }.alone(offset, bytes, true)
+}
+
+/// Tells what had to be changed in a record that begins at `offset`, by places in the file.
+///
+/// # Errors
+/// What the sink says.
+pub(crate) fn tell_mends(
+    offset: u64,
+    len: usize,
+    mends: &[Mend],
+    sink: &mut dyn Sink,
+) -> Result<()> {
+    Split { sink, held: None }.mended(0, offset, len, mends)
+}
+
 fn read_lines<R: Read>(
     mut lines: Lines<R>,
     without: &[Range<u64>],

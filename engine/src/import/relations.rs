@@ -25,8 +25,10 @@ pub(crate) struct Relations {
     /// The agent that `main` stands for where nothing else says.
     agent: AgentId,
     parties: HashMap<String, Party>,
-    /// The keys in the store.
-    stored: HashSet<String>,
+    /// The sessions that the store has from elsewhere, by their keys there.
+    stored: HashMap<String, Party>,
+    /// The keys that sessions of the source have in the store.
+    placed: HashSet<String>,
     labels: HashMap<String, String>,
     /// The keys that session ids stand for.
     ids: HashMap<String, String>,
@@ -82,12 +84,13 @@ pub(crate) struct Leftover {
 }
 
 impl Relations {
-    pub(crate) fn new(program: &str, agent: AgentId) -> Self {
+    pub(crate) fn new(program: &str, agent: AgentId, stored: HashMap<String, Party>) -> Self {
         Self {
             program: program.to_owned(),
             agent,
             parties: HashMap::new(),
-            stored: HashSet::new(),
+            stored,
+            placed: HashSet::new(),
             labels: HashMap::new(),
             ids: HashMap::new(),
             runs: BTreeMap::new(),
@@ -108,7 +111,7 @@ impl Relations {
         for (_, session_id) in &party.parts {
             self.ids.insert(session_id.clone(), key.to_string());
         }
-        self.stored.insert(party.key.clone());
+        self.placed.insert(party.key.clone());
         self.parties.insert(key.to_string(), party);
     }
 
@@ -164,7 +167,8 @@ impl Relations {
     /// A session made tool calls.
     pub(crate) fn called(&mut self, calls: &[Call<'_>], at: Option<Timestamp>) {
         for call in calls {
-            let kind = match &*call.name {
+            // A tool that another server lends goes by that server's name first.
+            let kind = match call.name.rsplit("__").next().unwrap_or_default() {
                 "sessions_spawn" => RunKind::Spawn,
                 "sessions_send" => RunKind::Send,
                 _ => continue,
@@ -276,6 +280,21 @@ impl Relations {
         Some(told.run.accepted(&self.program, party))
     }
 
+    /// A session spawned the sub-agent of this run: what is to be told there of it, once.
+    pub(crate) fn spawned(&mut self, from: &SessionKey, run_id: &str) -> Option<RunEvent> {
+        self.bind(from, run_id)
+    }
+
+    /// The sub-agent that a session is came to an end; of several ends the last one counts.
+    pub(crate) fn ended(&mut self, child: &SessionKey, status: RunStatus, at: Option<Timestamp>) {
+        let ids = self.by_target.get(child.as_str());
+        let Some(id) = ids.and_then(|ids| ids.last()) else { return };
+        if let Some(told) = self.runs.get_mut(id) {
+            told.run.status = Some(status);
+            told.run.ended = at.or(told.run.ended);
+        }
+    }
+
     /// A tool answered in a session: what is to be told there of the run that it began.
     pub(crate) fn answered(
         &mut self,
@@ -309,7 +328,7 @@ impl Relations {
             run.ended = run.status.and(at);
             self.run(run);
         }
-        let party = target.and_then(|key| self.parties.get(&key).cloned());
+        let party = target.and_then(|key| self.party(&key).cloned());
         let told = self.runs.get_mut(&run_id)?;
         if told.run.requester.as_deref() != Some(from.as_str()) || told.accepted {
             return None;
@@ -324,7 +343,7 @@ impl Relations {
         let by_label = || self.labels.get(waiting.label.as_deref()?).cloned();
         let Some(named) = named else { return by_label() };
         let key = self.canonical(named);
-        if self.parties.contains_key(&key) {
+        if self.party(&key).is_some() {
             return Some(key);
         }
         Some(self.ids.get(named).cloned().unwrap_or(key))
@@ -370,7 +389,12 @@ impl Relations {
 
     /// Whether a key is one of the source's sessions, as the source or as the store names it.
     fn has(&self, key: &str) -> bool {
-        self.parties.contains_key(key) || self.stored.contains(key)
+        self.parties.contains_key(key) || self.placed.contains(key)
+    }
+
+    /// A session of the source, or else of the store.
+    fn party(&self, key: &str) -> Option<&Party> {
+        self.parties.get(key).or_else(|| self.stored.get(key))
     }
 
     /// What is left to be told when all transcripts are read. Runs without a target that is known are not told at all.
@@ -378,8 +402,9 @@ impl Relations {
         let mut leftovers = Vec::new();
         for told in std::mem::take(&mut self.runs).into_values() {
             let run = told.run;
-            let requester = run.requester.as_ref().and_then(|key| self.parties.get(key));
-            let target = run.target.as_ref().and_then(|key| self.parties.get(key));
+            let requester = run.requester.as_ref().and_then(|key| self.party(key)).cloned();
+            let target = run.target.as_ref().and_then(|key| self.party(key)).cloned();
+            let (requester, target) = (requester.as_ref(), target.as_ref());
             if requester.is_none() || target.is_none() {
                 self.unresolved.push(Unresolved {
                     from: requester.map(|party| party.key.clone()).or(run.requester.clone()),

@@ -27,7 +27,7 @@ use crate::store::NewEvent;
 
 /// What all sessions of one source share while they are imported.
 pub(crate) struct Shared<'s> {
-    pub(crate) program: &'static str,
+    pub(crate) program: Program,
     pub(crate) journal: Journal<'s>,
     pub(crate) known: Known,
     pub(crate) relations: Relations,
@@ -74,7 +74,7 @@ impl Shared<'_> {
     pub(crate) fn damage(&mut self, scope: &str, damage: &Damage) -> Result<()> {
         self.report.damage(damage);
         let key = format!("{}:{}:{}", damage.class, damage.offset, damage.bytes);
-        let id = import_id(self.program, scope, ImportedRecord::Id(&key), "damage");
+        let id = import_id(self.program.code(), scope, ImportedRecord::Id(&key), "damage");
         if self.known.is_told(id) {
             self.report.counts.known += 1;
             return Ok(());
@@ -125,7 +125,7 @@ pub(crate) struct Ongoing<'o, 's> {
 
 impl Ongoing<'_, '_> {
     pub(crate) fn program(&self) -> &'static str {
-        self.shared.program
+        self.shared.program.code()
     }
 
     pub(crate) fn session_id(&self) -> &str {
@@ -176,7 +176,7 @@ impl Ongoing<'_, '_> {
         opened.source_path.clone_from(&self.source_path);
         if let Some(run) = self.shared.relations.first_run_of(&self.plan.key)
             && let Some(requester) = &run.requester
-            && self.program() == Program::ClaudeCode.code()
+            && self.shared.program == Program::ClaudeCode
         {
             // A sub-agent of a sub-agent is known for one by the call that spawned it.
             let part = self.shared.relations.part_of(requester, run.created);
@@ -274,7 +274,6 @@ impl Ongoing<'_, '_> {
 
     /// Follows what a turn says of other sessions.
     pub(crate) fn relate(&mut self, turn: &Turn, calls: &[pi::Call<'_>]) -> Result<()> {
-        self.count_turn(true);
         let at = turn.at;
         let content = turn.content.as_ref().map(Json::as_str).unwrap_or_default();
         let told = match (turn.role, turn.call_id.as_deref(), &turn.provenance) {

@@ -90,6 +90,8 @@ pub(crate) enum Looks {
     Sqlite(u32),
     /// Compressed with Zstandard.
     Zstd,
+    /// Compressed with gzip.
+    Gzip,
     /// Not a byte.
     Empty,
     /// Nothing known.
@@ -133,17 +135,22 @@ fn looks(prefix: &[u8]) -> Looks {
     if prefix.starts_with(b"\x28\xb5\x2f\xfd") {
         return Looks::Zstd;
     }
+    if prefix.starts_with(b"\x1f\x8b\x08") {
+        return Looks::Gzip;
+    }
     let prefix = prefix.strip_prefix(b"\xef\xbb\xbf").unwrap_or(prefix);
-    // One object may go over many lines, so the whole is looked at as well, after its first line.
+    // One object may go over many lines, so the whole is looked at as well: first where its first line is a brace alone,
+    // and else when the lines tell nothing.
     let lines = prefix.split(|b| *b == b'\n').take(LINES_MAX);
     let first = prefix.trim_ascii_start();
-    let one =
-        if first.starts_with(b"{\n") || first.starts_with(b"{\r") { Some(first) } else { None };
-    one.into_iter()
-        .chain(lines)
-        .map(line_looks)
-        .find(|l| *l != Looks::Unknown)
-        .unwrap_or(Looks::Unknown)
+    let alone = first.starts_with(b"{\n") || first.starts_with(b"{\r");
+    let (before, after) = if alone {
+        (Some(first), None)
+    } else {
+        (None, Some(first).filter(|f| f.starts_with(b"{")))
+    };
+    let pieces = before.into_iter().chain(lines).chain(after);
+    pieces.map(line_looks).find(|looks| *looks != Looks::Unknown).unwrap_or(Looks::Unknown)
 }
 
 fn line_looks(line: &[u8]) -> Looks {

@@ -7,11 +7,12 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::damage::DamageClass;
+use super::dialect::Memory;
 use super::pi::Call;
 use super::records::Flaw;
 use crate::clock::Timestamp;
 use crate::id::EventId;
-use crate::session::event::{Role, Turn};
+use crate::session::event::{Ingress, Role, Turn};
 
 /// What is remembered of a part while its files are read.
 #[derive(Default)]
@@ -33,6 +34,8 @@ pub(crate) struct Story {
     titled: bool,
     replay: Option<Replay>,
     repeat: Option<Repeat>,
+    /// What dialects remember.
+    pub(crate) memory: Memory,
 }
 
 /// A tool call that waits for its result.
@@ -175,6 +178,11 @@ impl Story {
         self.remember(identity);
     }
 
+    /// Says that the header holds turns itself.
+    pub(crate) const fn header_speaks(&mut self) {
+        self.entries += 1;
+    }
+
     /// Opens the part without a header; says so.
     pub(crate) fn open_without_header(&mut self) -> Option<Flaw> {
         if std::mem::replace(&mut self.opened, true) {
@@ -231,7 +239,7 @@ impl Story {
         calls: &[Call<'_>],
         range: &Range<u64>,
     ) -> Option<Flaw> {
-        self.task_told |= turn.role == Role::User;
+        self.task_told |= turn.role == Role::User && turn.from != Ingress::Internal;
         for call in calls {
             let open = Open { range: range.clone(), tool: call.name.clone().into_owned() };
             self.calls.insert(call.id.clone().into_owned(), Some(open));

@@ -5,9 +5,15 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use super::arka::Arka;
 use super::claude::{self, Lane};
+use super::codex::{self, Codex};
 use super::damage::DamageClass;
+use super::dialect::{Dialect, Records};
 use super::discover::Source;
+use super::document::{is_document, read_document};
+use super::gemini::Gemini;
+use super::hermes::Hermes;
 use super::placing::{Placed, opened_id, twin_scope};
 use super::plan::{FilePlan, PartPlan, Twin};
 use super::reading::Reading;
@@ -16,7 +22,7 @@ use super::session::{Ongoing, Shared, with_source};
 use super::sniff::{Looks, Program, sniff};
 use super::story::Story;
 use super::transcript::{Hashes, Transcript};
-use super::tree::SourceTree;
+use super::tree::{SourceFile, SourceTree};
 use super::writer::StreamWriter;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -84,7 +90,7 @@ fn ongoing<'o, 's>(
 ) -> Ongoing<'o, 's> {
     let twin = twin_scope(part, &session.key);
     let second = part.twin == Twin::Second
-        || writer.knows(opened_id(shared.program, &twin, &part.session_id));
+        || writer.knows(opened_id(shared.program.code(), &twin, &part.session_id));
     let path = part.files.last().map(|file| file.path.as_path());
     let path = path.or(files.source.state.is_some().then_some(files.source.root.as_path()));
     Ongoing {
@@ -121,8 +127,8 @@ fn reset(ongoing: &mut Ongoing<'_, '_>, previous_session_id: String) -> Result<(
 fn read_part(ongoing: &mut Ongoing<'_, '_>, files: &Files<'_>) -> Result<()> {
     let parent = ongoing.part.forked_from.as_deref().and_then(|path| files.named(path));
     let mut story = match parent {
-        Some(parent) => Story::forked(hashes(files.tree, parent)?),
-        None if is_claude(ongoing) => Story::with_slack(claude::SLACK),
+        Some(parent) => Story::forked(hashes(files.tree, ongoing.shared.program, parent)?),
+        None if ongoing.shared.program == Program::ClaudeCode => Story::with_slack(claude::SLACK),
         None => Story::default(),
     };
     let part = ongoing.part;
@@ -160,10 +166,9 @@ fn read_file(
 ) -> Result<()> {
     let failed = |e| Error::io("the transcript cannot be read", e).path(&file.path);
     let looks = sniff(tree, &file.path).map_err(failed)?;
-    let claude = is_claude(ongoing);
-    let own = if claude { Looks::Of(Program::ClaudeCode) } else { Looks::Session };
+    let program = ongoing.shared.program;
     ongoing.shared.report.counts.transcripts += u64::from(!matches!(file.lane, Lane::Only(_)));
-    if looks != own && !matches!(looks, Looks::Empty | Looks::Unknown) {
+    if looks != looks_of(program) && !matches!(looks, Looks::Empty | Looks::Unknown) {
         let detail = super::discover::refusal(looks).into();
         let class = DamageClass::WrongFormat;
         return ongoing
@@ -172,29 +177,58 @@ fn read_file(
     let reader = tree.open(&file.path).map_err(failed)?;
     let named = |e: Error| if e.place().path.is_none() { e.path(&file.path) } else { e };
     let reading = Reading { ongoing, story, file: &file.name };
-    let (reading, bytes) = if claude {
-        let mut transcript = claude::Transcript { reading };
-        let bytes = read_lane(reader, &file.lane, &mut transcript).map_err(named)?;
-        (transcript.reading, bytes)
-    } else {
-        let mut transcript = Transcript { reading };
-        let bytes = read_records(reader, &mut transcript).map_err(named)?;
-        (transcript.reading, bytes)
-    };
+    let (reading, bytes) = read_as(program, reader, &file.lane, reading).map_err(named)?;
     reading.end(last, bytes)?;
     ongoing.shared.report.counts.bytes += bytes;
     Ok(())
 }
 
-fn is_claude(ongoing: &Ongoing<'_, '_>) -> bool {
-    ongoing.program() == Program::ClaudeCode.code()
+/// Reads the records of a file as its program writes them.
+fn read_as<'t, 'o, 's>(
+    program: Program,
+    mut reader: Box<dyn SourceFile + '_>,
+    lane: &Lane,
+    reading: Reading<'t, 'o, 's>,
+) -> Result<(Reading<'t, 'o, 's>, u64)> {
+    let (dialect, list): (&dyn Dialect, Option<&str>) = match program {
+        Program::ClaudeCode => {
+            let mut transcript = claude::Transcript { reading };
+            let bytes = read_lane(reader, lane, &mut transcript)?;
+            return Ok((transcript.reading, bytes));
+        }
+        Program::Codex => (&Codex, None),
+        Program::Gemini if is_document(&mut reader, "messages")? => (&Gemini, Some("messages")),
+        Program::Gemini => (&Gemini, None),
+        Program::Hermes => (&Hermes, Some("messages")),
+        Program::Arka => (&Arka, Some("turns")),
+        _ => {
+            let mut transcript = Transcript { reading };
+            let bytes = read_records(reader, &mut transcript)?;
+            return Ok((transcript.reading, bytes));
+        }
+    };
+    let mut records = Records { reading, dialect };
+    let bytes = match list {
+        Some(list) => read_document(reader, list, &mut records)?,
+        None => read_records(reader, &mut records)?,
+    };
+    Ok((records.reading, bytes))
 }
 
-fn hashes(tree: &dyn SourceTree, path: &Path) -> Result<HashSet<u64>> {
+/// What a transcript of a program looks like.
+fn looks_of(program: Program) -> Looks {
+    match program {
+        Program::OpenClaw | Program::Pi => Looks::Session,
+        program => Looks::Of(program),
+    }
+}
+
+fn hashes(tree: &dyn SourceTree, program: Program, path: &Path) -> Result<HashSet<u64>> {
     let failed = |e| Error::io("the transcript cannot be read", e).path(path);
-    let mut hashes = Hashes(HashSet::new());
+    let known_by = if program == Program::Codex { codex::hash_of } else { |_: &str| None };
+    let mut hashes = Hashes { found: HashSet::new(), known_by };
     read_records(tree.open(path).map_err(failed)?, &mut hashes)?;
-    Ok(hashes.0)
+    Ok(hashes.found)
 }
 
 /// Says what the program's index and the names of its files say of the session now.

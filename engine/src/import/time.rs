@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use serde_json::value::RawValue;
+
+use super::fields;
 use crate::clock::Timestamp;
 
 /// Milliseconds that can be meant: from 1973 on, before which they are rather seconds, to the last year of four digits.
@@ -56,6 +59,28 @@ pub(crate) fn parse_millis(number: &str) -> Option<Timestamp> {
     whole.parse().ok().filter(|millis| MILLIS.contains(millis)).map(Timestamp::from_millis)
 }
 
+/// Reads an instant in any spelling that occurs: text, which is of UTC where it names no zone, seconds or milliseconds.
+pub(crate) fn any_time(value: &RawValue) -> Option<Timestamp> {
+    match fields::text(value) {
+        Some(text) => parse_rfc3339(&text).or_else(|| parse_rfc3339(&format!("{text}Z"))),
+        None => parse_millis(value.get()).or_else(|| parse_seconds(value.get())),
+    }
+}
+
+/// Reads seconds since the epoch, with or without a fraction, as JSON spells them; `None` for what is no such number.
+/// Fractions finer than a microsecond are cut off.
+pub(crate) fn parse_seconds(number: &str) -> Option<Timestamp> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let seconds: i64 = whole.parse().ok()?;
+    let millis = seconds.checked_mul(1_000).filter(|millis| MILLIS.contains(millis))?;
+    let mut micros = *b"000000";
+    for (to, from) in micros.iter_mut().zip(fraction.bytes()) {
+        *to = Some(from).filter(u8::is_ascii_digit)?;
+    }
+    let micros: u64 = std::str::from_utf8(&micros).ok()?.parse().ok()?;
+    Some(Timestamp::from_millis(millis).plus(Duration::from_micros(micros)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +125,12 @@ mod tests {
             assert_eq!(parse_millis(number), None, "{number}");
         }
         assert_eq!(parse_millis("\"1\""), None);
+        assert_eq!(parse_seconds("1774929600"), at);
+        assert_eq!(parse_seconds("1774929600.0000001"), at);
+        let later = at.map(|at| at.plus(Duration::from_millis(250)));
+        assert_eq!(parse_seconds("1774929600.25"), later);
+        for number in ["-1", "1", "1774929600000", "1774929600.x", "1e9", "\"1774929600\""] {
+            assert_eq!(parse_seconds(number), None, "{number}");
+        }
     }
 }

@@ -234,6 +234,7 @@ impl Transcript<'_, '_, '_> {
         let Some(turn) = turn else { return Ok(()) };
         let odd = self.reading.story.turn(&turn, &calls, &identity.range);
         self.reading.tell(odd)?;
+        self.reading.ongoing.count_turn(true);
         self.reading.ongoing.relate(&turn, &calls)
     }
 }
@@ -282,14 +283,19 @@ pub(crate) fn no_object(found: &Found<'_>) -> Verdict {
 }
 
 /// The hashes of a file's records, to know them again in a fork.
-pub(crate) struct Hashes(pub(crate) HashSet<u64>);
+pub(crate) struct Hashes {
+    pub(crate) found: HashSet<u64>,
+    /// What a record is known again by, where that is not all of its bytes.
+    pub(crate) known_by: fn(&str) -> Option<u64>,
+}
 
 impl Sink for Hashes {
     fn record(&mut self, found: &Found<'_>) -> Result<Verdict> {
         if Fields::parse(found.text).is_none() {
             return Ok(no_object(found));
         }
-        self.0.insert(first_bytes(&Sha256::digest(found.raw)));
+        let hash = (self.known_by)(found.text);
+        self.found.insert(hash.unwrap_or_else(|| first_bytes(&Sha256::digest(found.raw))));
         Ok(Verdict::Taken)
     }
 

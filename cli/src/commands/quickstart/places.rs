@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use annals_engine::import::{DiskTree, Usual, UsualPlaces, discover_usual, newest};
+use annals_engine::import::{DiskTree, Homes, Usual, UsualPlaces, discover_usual, newest};
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -29,12 +29,24 @@ pub(crate) struct Place {
 }
 
 impl Places {
-    /// Looks under the home folder, and where `CLAUDE_CONFIG_DIR` says that Claude Code keeps its own; without a home
-    /// there is nothing.
+    /// Looks under the home folder, and where variables say that programs keep their own; without a home there is
+    /// nothing.
     pub(crate) fn find() -> Self {
-        let claude = std::env::var_os("CLAUDE_CONFIG_DIR").filter(|folder| !folder.is_empty());
-        let claude = claude.map(PathBuf::from);
-        let look = |home: PathBuf| Self(discover_usual(&DiskTree, &home, claude.as_deref()));
+        let folder = |name: &str| {
+            std::env::var_os(name).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+        };
+        let look = |home: PathBuf| {
+            Self(discover_usual(
+                &DiskTree,
+                &Homes {
+                    claude: folder("CLAUDE_CONFIG_DIR"),
+                    codex: folder("CODEX_HOME"),
+                    chats: folder("MESSAGE_SESSIONS_DIR"),
+                    subagents: folder("SUBAGENT_DIR"),
+                    ..Homes::of(home)
+                },
+            ))
+        };
         etcetera::home_dir().map(look).unwrap_or_default()
     }
 

@@ -1,7 +1,6 @@
 //! The sessions of a source: one for each file, one for each side chain, children of those that spawned them. Read for
 //! it are the first lines of files, and of sessions that may hold side chains the marks of those.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,11 +12,11 @@ use crate::error::{Error, Result};
 use crate::import::discover::{Source, Transcript};
 use crate::import::openclaw::{Planned, parents_first};
 use crate::import::pi::Entry;
-use crate::import::plan::{FilePlan, Opening, PartPlan, SessionPlan, Twin, name_from, own_key};
+use crate::import::plan::{FilePlan, SessionPlan, Sessions, own_key, whole_file};
 use crate::import::run::Run;
 use crate::import::sniff::Program;
 use crate::import::tree::SourceTree;
-use crate::session::event::{Ingress, Provenance, RunKind, SessionKind};
+use crate::session::event::{Ingress, Provenance, RunKind};
 use crate::session::key::{AgentId, Parts, SessionKey};
 
 const PROGRAM: Program = Program::ClaudeCode;
@@ -37,19 +36,14 @@ pub(crate) fn plan(tree: &dyn SourceTree, source: &Source) -> Result<Planned> {
     let mut planning = Planning::default();
     for transcript in &source.transcripts {
         let peek = peek(tree, &transcript.path)?;
-        let file = FilePlan {
-            path: transcript.path.clone(),
-            name: name_from(&source.root, &transcript.path),
-            bytes: transcript.bytes,
-            lane: Lane::Whole,
-        };
+        let file = whole_file(source, transcript);
         if folder::is_agent_file(&transcript.path) {
             planning.agent(file, &peek, folder::meta(tree, &transcript.path))?;
         } else {
             planning.session(tree, transcript, file, &peek)?;
         }
     }
-    let mut sessions: Vec<SessionPlan> = planning.sessions.into_values().collect();
+    let mut sessions: Vec<SessionPlan> = planning.sessions.into_plans();
     // Of two that began at once the shorter one is the one that the other goes on from.
     sessions.sort_by(|a, b| (bytes(a), a.key.as_str()).cmp(&(bytes(b), b.key.as_str())));
     let sessions = parents_first(sessions);
@@ -62,7 +56,7 @@ fn bytes(session: &SessionPlan) -> u64 {
 
 #[derive(Default)]
 struct Planning {
-    sessions: BTreeMap<SessionKey, SessionPlan>,
+    sessions: Sessions,
     runs: Vec<Run>,
 }
 
@@ -94,8 +88,8 @@ impl Planning {
             }
         }
         let key = own_key(PROGRAM.code(), &id)?;
-        let plan = bare(key, &id, peek.began);
-        self.add(plan, file);
+        let plan = SessionPlan::bare(PROGRAM, key, &id, peek.began);
+        self.sessions.add(plan, file);
         Ok(())
     }
 
@@ -125,7 +119,7 @@ impl Planning {
         let agent = AgentId::parse(PROGRAM.code())?;
         let key = SessionKey::of(&Parts::Subagent { agent, id: &scope })
             .or_else(|_| own_key(PROGRAM.code(), child.id))?;
-        let mut plan = bare(key.clone(), child.id, child.began);
+        let mut plan = SessionPlan::bare(PROGRAM, key.clone(), child.id, child.began);
         for part in &mut plan.parts {
             part.scope.clone_from(&scope);
         }
@@ -134,7 +128,7 @@ impl Planning {
         opened.label.clone_from(&child.meta.agent_type);
         opened.display_name.clone_from(&child.meta.description);
         let Some(parent) = child.parent else {
-            self.add(plan, file);
+            self.sessions.add(plan, file);
             return Ok(());
         };
         let parent_key = own_key(PROGRAM.code(), parent)?;
@@ -149,7 +143,7 @@ impl Planning {
             run_id: None,
             round: None,
         });
-        if !self.sessions.contains_key(&key) {
+        if !self.sessions.has(&key) {
             let mut run = Run::new(scope, RunKind::Spawn);
             run.requester = Some(parent_key.to_string());
             run.target = Some(key.to_string());
@@ -159,44 +153,8 @@ impl Planning {
             self.runs.push(run);
         }
         plan.parent = Some(parent_key);
-        self.add(plan, file);
+        self.sessions.add(plan, file);
         Ok(())
-    }
-
-    /// Takes a session with its file; a copy of one that is there is another file of its part.
-    fn add(&mut self, mut plan: SessionPlan, file: FilePlan) {
-        let there = self.sessions.get_mut(&plan.key).and_then(|session| session.parts.first_mut());
-        if let Some(part) = there {
-            part.files.push(file);
-            return;
-        }
-        if let Some(part) = plan.parts.first_mut() {
-            part.files.push(file);
-        }
-        self.sessions.insert(plan.key.clone(), plan);
-    }
-}
-
-fn bare(key: SessionKey, id: &str, began: Option<Timestamp>) -> SessionPlan {
-    let program = PROGRAM.code();
-    SessionPlan {
-        key,
-        opening: Opening::bare(SessionKind::Other, program.to_owned(), program),
-        task: None,
-        door: Ingress::External,
-        parts: vec![PartPlan {
-            session_id: id.to_owned(),
-            scope: id.to_owned(),
-            files: Vec::new(),
-            began,
-            reset: None,
-            ended: None,
-            twin: Twin::First,
-            forked_from: None,
-        }],
-        index: None,
-        archived: None,
-        parent: None,
     }
 }
 

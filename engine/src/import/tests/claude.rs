@@ -328,6 +328,7 @@ fn parts_of_the_folder() {
     let named = World::new().import(&tree, &format!("c/projects/-w/{A}.jsonl"));
     assert_eq!(named.totals().sessions, 1);
     assert_eq!(named.sources[0].copies.len(), 1, "what lies apart is told");
-    let usual = discover_usual(&tree, Path::new("home"), Some(Path::new("c")));
+    let homes = Homes { claude: Some("c".into()), ..Homes::of("home") };
+    let usual = discover_usual(&tree, &homes);
     assert_eq!(usual.transcripts.len(), 2);
 }

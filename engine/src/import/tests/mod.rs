@@ -1,8 +1,12 @@
 //! Whole imports into a store in memory, of trees written by hand.
 
+mod arka;
 mod claude;
+mod codex;
 mod damage;
 mod flows;
+mod gemini;
+mod hermes;
 mod openclaw;
 mod own;
 mod pi;

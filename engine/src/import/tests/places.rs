@@ -100,17 +100,15 @@ fn sqlite_is_refused() {
 #[test]
 fn others_are_refused_by_name() {
     let mut tree = MemoryTree::new([
-        ("h/rollout-1.jsonl", r#"{"timestamp":"t","type":"session_meta","payload":{}}"#),
-        ("h/gemini.json", r#"{"sessionId":"s","projectHash":"h"}"#),
-        ("h/hermes.json", "{\n \"session_id\": \"s\",\n \"platform\": \"cli\"\n}"),
-        ("h/arka.json", r#"{"key":"k","channel":"cli","chat_id":"1","turns":[]}"#),
-        ("h/notes.txt", "notes"),
+        ("h/qwen.jsonl", br#"{"sessionId":"s","message":{"parts":[]}}"#.to_vec()),
+        ("h/rollout-1.jsonl.zst", b"\x28\xb5\x2f\xfd\x04".to_vec()),
+        ("h/rollout-2.jsonl.gz", b"\x1f\x8b\x08\0".to_vec()),
+        ("h/notes.txt", b"notes".to_vec()),
     ]);
     for (file, name) in [
-        ("rollout-1.jsonl", "Codex"),
-        ("gemini.json", "Gemini CLI"),
-        ("hermes.json", "Hermes"),
-        ("arka.json", "Arka"),
+        ("qwen.jsonl", "Qwen Code"),
+        ("rollout-1.jsonl.zst", "zstd -d"),
+        ("rollout-2.jsonl.gz", "gunzip"),
     ] {
         let error = discover_in(&tree, Path::new("h").join(file).as_path()).unwrap_err();
         assert_eq!(*error.kind(), ErrorKind::Unsupported, "{file}");
@@ -122,7 +120,7 @@ fn others_are_refused_by_name() {
     assert_eq!(*discover_in(&tree, Path::new("h")).unwrap_err().kind(), ErrorKind::Unsupported);
     tree.put("h/pi.jsonl", session("s", &[&said("a", 1, "x")]));
     let report = World::new().import(&tree, "h");
-    assert_eq!((report.refused.len(), report.unknown.len()), (4, 1));
+    assert_eq!((report.refused.len(), report.unknown.len()), (3, 1));
     assert_eq!(report.totals().sessions, 1);
 }
 
@@ -165,7 +163,7 @@ fn usual_places() {
             "SQLite format 3\0".to_owned() + &"\0".repeat(84),
         ),
     ]);
-    let places = discover_usual(&tree, Path::new("home"), None);
+    let places = discover_usual(&tree, &Homes::of("home"));
     let found: Vec<(Program, u64)> =
         places.transcripts.iter().map(|u| (u.program, u.transcript.bytes)).collect();
     let (a, s) = (one("a", "09:00:00", "x").len() as u64, header("s", "09:00:00").len() as u64);
@@ -183,4 +181,49 @@ fn usual_places() {
     assert_eq!(world.take(&tree, &found, &how).unwrap().totals().sessions, 1);
     let none = Options { mode: Mode::Append, only: Some(Default::default()) };
     assert_eq!(world.take(&tree, &found, &none).unwrap().totals().sessions, 0);
+}
+
+/// Goal: every program's usual folder is looked into, and the folder that a variable names instead. Method: one
+/// session of each program in its place, then the same under other folders.
+#[test]
+fn usual_places_of_all() {
+    let rollout =
+        r#"{"timestamp":"2026-03-01T09:00:00Z","type":"session_meta","payload":{"id":"t"}}"#;
+    let chat = r#"{"key":"k","channel":"telegram","chat_id":"1","turns":[]}"#;
+    let agent = r#"{"id":"0123456789","task":"t","status":"done","session_channel":"telegram"}"#;
+    let gemini = r#"{"sessionId":"g","projectHash":"h"}"#;
+    let hermes = r#"{"session_id":"h","platform":"cli","messages":[]}"#;
+    let usual = MemoryTree::new([
+        ("home/.codex/sessions/2026/03/01/rollout-t.jsonl", rollout),
+        ("home/.codex/archived_sessions/rollout-u.jsonl", rollout),
+        ("home/.gemini/tmp/h/chats/session-g.jsonl", gemini),
+        ("home/.hermes/sessions/session_h.json", hermes),
+        ("home/.config/arka/message-sessions/a.json", chat),
+        ("home/.config/fish/message-sessions/b.json", chat),
+        ("home/.cache/arka/subagents/0123456789.json", agent),
+        ("home/.cache/fish-agent/subagents/0123456789.json", agent),
+    ]);
+    let programs = |tree: &MemoryTree, homes: &Homes| {
+        let found = discover_usual(tree, homes);
+        let mut found: Vec<Program> = found.transcripts.iter().map(|u| u.program).collect();
+        found.sort();
+        found
+    };
+    use Program::{Arka, Codex, Gemini, Hermes};
+    let all = [Codex, Codex, Gemini, Hermes, Arka, Arka, Arka, Arka];
+    assert_eq!(programs(&usual, &Homes::of("home")), all);
+    let mut moved = MemoryTree::new([
+        ("x/sessions/rollout-t.jsonl", rollout),
+        ("chats/a.json", chat),
+        ("agents/0123456789.json", agent),
+    ]);
+    let homes = Homes {
+        codex: Some("x".into()),
+        chats: Some("chats".into()),
+        subagents: Some("agents".into()),
+        ..Homes::of("home")
+    };
+    assert_eq!(programs(&moved, &homes), [Codex, Arka, Arka]);
+    moved.put("chats/store.json", "{}");
+    assert_eq!(programs(&moved, &homes), [Codex, Arka], "a store of our own is none");
 }
