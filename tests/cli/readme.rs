@@ -29,10 +29,17 @@ fn every_command_runs() {
 
     let commands = commands(&fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap());
     assert!(commands.len() > 8, "{commands:?}");
+    let mut exported = String::new();
     for command in commands {
         if NOT_FROM_HERE.contains(&command.as_str()) {
             continue;
         }
+        // Each line has a shell of its own: what one exports the next ones are told.
+        if command.starts_with("export ") {
+            exported.push_str(&format!("{command}; "));
+            continue;
+        }
+        let command = format!("{exported}{command}");
         let Some(said) = run(&command, home.path(), &bin) else { continue };
         let quiet = command.contains(" > ");
         assert!(quiet || !said.is_empty(), "{command} says nothing");
@@ -73,7 +80,7 @@ fn run(command: &str, home: &Path, bin: &Path) -> Option<String> {
     let output = shell.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (said, complained) = (text(&output.stdout), text(&output.stderr));
-    if command.starts_with("python3") && output.status.code() == Some(127) {
+    if command.contains("python3 ") && output.status.code() == Some(127) {
         // Not by a macro: what those write is not shown of a test that passes.
         let said = format!("skipped: there is no python3 for {command}\n");
         std::io::stderr().write_all(said.as_bytes()).unwrap();
