@@ -53,9 +53,14 @@ fn detach(program: &PathBuf, arguments: &[String]) -> Result<()> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    // A lock or a pipe that the caller's shell has open must not stay held for as long as the worker works.
+    close_fds::set_fds_cloexec_threadsafe(FIRST_OF_OTHERS, &[]);
     let started = command.spawn();
     started.map(drop).map_err(|e| Error::io("cannot start a worker", e).path(program))
 }
+
+/// The first descriptor behind the three that every process has.
+const FIRST_OF_OTHERS: i32 = 3;
 
 /// These name the store and its settings, for every process alike.
 const KEPT: [&str; 2] = ["ANNALS_HOME", "ANNALS_CONFIG"];
