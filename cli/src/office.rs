@@ -61,6 +61,7 @@ impl Office {
             staff: &*self.staff,
             operator: &self.operator,
             child_timeout: self.child_timeout,
+            before_task: None,
         }
     }
 

@@ -25,6 +25,9 @@ pub struct Desk<'a> {
     pub operator: &'a OperatorSession,
     /// The time limit of a child, where neither the call nor the configuration says one.
     pub child_timeout: Duration,
+    /// What a child is told before its task, in its prompt and in no transcript: where the conversation stands in which
+    /// the operator asks for it.
+    pub before_task: Option<&'a str>,
 }
 
 /// The session in whose name the operator asks: the chat of the command line.

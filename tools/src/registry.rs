@@ -136,16 +136,30 @@ impl Tool {
             || matches!(self.name, "sessions_send" | "sessions_spawn")
     }
 
-    /// Calls it. A session that names one that it does not see leaves `access.denied` in its own stream, if the store
-    /// takes appends; the refusal stands in any case.
+    /// Calls it, under its guard.
     ///
     /// # Errors
-    /// `InvalidInput` for arguments that do not fit the schema; what the handler says.
+    /// `InvalidInput` for arguments that do not fit the schema; what the handler and the guard say.
     pub fn call(&self, caller: &Caller, view: &View<'_>, args: Value) -> Result<Value> {
         let named = |name: &str| args.get(name).and_then(Value::as_str).map(str::to_owned);
         let named = named("sessionKey").or_else(|| named("label")).or_else(|| named("runId"));
+        self.guarded(caller, view, named, || (self.run)(caller, view, args))
+    }
+
+    /// What this tool answers, for whoever has it. A session that names one that it does not see leaves `access.denied` in
+    /// its own stream, if the store takes appends; the refusal stands in any case.
+    ///
+    /// # Errors
+    /// `Refused` for a caller that does not have the tool; what the answer says.
+    pub fn guarded<T>(
+        &self,
+        caller: &Caller,
+        view: &View<'_>,
+        named: Option<String>,
+        answer: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         let has = caller.tools.has(self.name);
-        let answer = if has { (self.run)(caller, view, args) } else { Err(self.not_given()) };
+        let answer = if has { answer() } else { Err(self.not_given()) };
         let target = if has { named } else { Some(named.unwrap_or_default()) };
         if let (Err(error), Some(target), Seat::Session { key, .. }) =
             (&answer, target, &caller.seat)
@@ -215,8 +229,8 @@ mod tests {
             for taboo in ["\"null\"", "\"format\"", "$ref", "$defs"] {
                 assert!(!text.contains(taboo), "{}: {taboo} in {text}", tool.name);
             }
-            let properties = schema["properties"].as_object().unwrap();
-            for (name, property) in properties {
+            let properties = schema["properties"].as_object();
+            for (name, property) in properties.into_iter().flatten() {
                 assert!(property["description"].is_string(), "{}: {name}", tool.name);
             }
             assert!(!tool.about.is_empty());

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use annals_engine::id::StreamName;
 use annals_engine::session::event::RunStatus;
 use annals_engine::session::index::Sessions;
 use annals_engine::session::run::announce::{self, Told};
@@ -103,21 +104,38 @@ impl WaitedRun {
 
 /// Whether a caller has asked for a run, or sees the session that it works on.
 fn sees(caller: &Caller, sessions: &Sessions, told: &Told) -> bool {
-    let Some(requested) = &told.requested else { return false };
+    told.requested.as_ref().is_some_and(|requested| {
+        let requester = requested.requester_key.as_deref();
+        sees_run(caller, sessions, Some(&requested.session_key), requester)
+    })
+}
+
+/// Whether a caller has asked for a run, or sees the session that it works on.
+#[must_use]
+pub fn sees_run(
+    caller: &Caller,
+    sessions: &Sessions,
+    session: Option<&str>,
+    requester: Option<&str>,
+) -> bool {
     let Seat::Session { key, .. } = &caller.seat else { return true };
-    requested.requester_key.as_deref() == Some(key.as_str())
-        || annals_engine::id::StreamName::new(requested.session_key.as_str())
-            .ok()
-            .and_then(|key| sessions.row(&key))
-            .is_some_and(|row| caller.sees(sessions, row))
+    let row = || sessions.row(&StreamName::new(session?).ok()?);
+    requester == Some(key.as_str()) || row().is_some_and(|row| caller.sees(sessions, row))
 }
 
 /// Asks for the end of a run that the caller has asked for.
 ///
 /// # Errors
-/// `NotFound` for a run that is not there or not the caller's; what the store says.
+/// What [`cancel`] says.
 pub fn runs_cancel(caller: &Caller, desk: &Desk<'_>, args: &CancelArgs) -> Result<CancelReply> {
-    let run_id = args.run_id.as_str();
+    cancel(caller, desk, &args.run_id, "cancelled")
+}
+
+/// The same, with a reason that is recorded.
+///
+/// # Errors
+/// `NotFound` for a run that is not there or not the caller's; what the store says.
+pub fn cancel(caller: &Caller, desk: &Desk<'_>, run_id: &str, reason: &str) -> Result<CancelReply> {
     let told = announce::told(desk.engine.store(), run_id)?;
     let own = match (&caller.seat, &told.requested) {
         (_, None) => false,
@@ -138,7 +156,7 @@ pub fn runs_cancel(caller: &Caller, desk: &Desk<'_>, args: &CancelArgs) -> Resul
         Seat::Operator => "operator",
         Seat::Session { key, .. } => key.as_str(),
     };
-    let status = end_run(desk, run_id, (by, "cancelled"))?;
+    let status = end_run(desk, run_id, (by, reason))?;
     Ok(CancelReply { run_id: run_id.to_owned(), status })
 }
 

@@ -5,7 +5,7 @@ mod checks;
 
 use annals_engine::id::{EventId, StreamName};
 use annals_engine::session::event::{Cleanup, Sandbox, SpawnMode, idempotency_id};
-use annals_engine::session::run::{Asked, Reason, Requester, Spawn, announce, spawn};
+use annals_engine::session::run::{Asked, Reason, Requester, Spawn, announce, fenced, spawn};
 use annals_engine::{Error, ErrorKind, Result};
 
 use crate::caller::Caller;
@@ -105,7 +105,7 @@ impl Wish<'_> {
         // Of an agent that cannot be there is no key; it is refused for that.
         let child = child.or_else(|_| StreamName::new(format!("agent:main:subagent:{id}")))?;
         let session_id = EventId::new(now).to_string();
-        let preamble = written.as_ref().map(Written::told);
+        let preamble = self.preamble(written.as_ref());
         let origin = self.origin();
         let (mode, cleanup, sandbox) =
             terms.as_ref().map_or((SpawnMode::Run, Cleanup::Keep, Sandbox::Inherit), |terms| {
@@ -141,6 +141,16 @@ impl Wish<'_> {
         };
         let asked = desk.engine.decide(&[from, &child], |stage, batch| spawn(stage, batch, &wish));
         self.answer(asked.map(|(asked, _)| asked), &child, written)
+    }
+
+    /// What stands before the task in the child's prompt: where the conversation stands, and the files for it.
+    fn preamble(&self, written: Option<&Written>) -> Option<String> {
+        let before = self.desk.before_task.map(|text| {
+            let fenced = fenced(&self.run_id, text);
+            format!("[What was said where this task comes from, oldest first:]\n{fenced}")
+        });
+        let parts: Vec<String> = before.into_iter().chain(written.map(Written::told)).collect();
+        (!parts.is_empty()).then(|| parts.join("\n"))
     }
 
     fn answer(

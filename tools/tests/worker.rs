@@ -1,4 +1,9 @@
 //! The worker with real processes over a store in memory.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a house that cannot be built fails the test"
+)]
 
 use std::fs;
 use std::path::Path;

@@ -84,6 +84,8 @@ pub struct Run {
     pub hop: Option<u32>,
     /// The round of an exchange, from 1.
     pub round: Option<u32>,
+    /// The run that it follows up.
+    pub follows_run_id: Option<String>,
     /// The time limit in seconds; 0 for none.
     pub timeout_seconds: Option<u64>,
     /// Whether it is history of another program.
@@ -100,6 +102,8 @@ pub struct Run {
     pub started: Option<Moment>,
     /// How often it told something.
     pub outputs: u64,
+    /// How often it told something after its end, which changes nothing.
+    pub late_outputs: u64,
     /// Who first wanted it to end.
     pub kill: Option<Kill>,
     /// When it ended.
@@ -172,6 +176,7 @@ impl Run {
             chain_id: None,
             hop: None,
             round: None,
+            follows_run_id: None,
             timeout_seconds: None,
             imported: false,
             requested: None,
@@ -180,6 +185,7 @@ impl Run {
             owner: None,
             started: None,
             outputs: 0,
+            late_outputs: 0,
             kill: None,
             finished: None,
             end: None,
@@ -225,6 +231,7 @@ impl Run {
         self.chain_id = Some(event.chain_id);
         self.hop = Some(event.hop);
         self.round = event.round;
+        self.follows_run_id = event.follows_run_id;
         self.timeout_seconds = Some(event.timeout_seconds);
         self.imported = event.imported == Some(true);
     }
@@ -315,7 +322,10 @@ impl Projection for Runs {
                 run.started = Some(moment);
                 run.reaches(RunState::Running);
             }),
-            Some(Event::RunOutput(e)) => self.change(e.run_id, |run| run.outputs += 1),
+            Some(Event::RunOutput(e)) => self.change(e.run_id, |run| {
+                run.outputs += 1;
+                run.late_outputs += u64::from(run.finished.is_some());
+            }),
             Some(Event::RunKillRequested(e)) => self.change(e.run_id, |run| {
                 run.kill.get_or_insert(Kill { moment, by: e.by, reason: e.reason });
             }),

@@ -1,3 +1,4 @@
 //! What comes in from outside, before anything of it is stored or run.
 
 pub mod gates;
+pub mod inbound;

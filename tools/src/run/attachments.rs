@@ -110,6 +110,36 @@ fn is_name(name: &str) -> bool {
         && !name.chars().any(bad)
 }
 
+/// A file of the caller's own, as it is handed over: under its last name, its bytes whole.
+///
+/// # Errors
+/// `InvalidInput` for a path without a file name in UTF-8, and for a file that is larger than what goes along; `Io` with
+/// the path.
+pub fn of_file(path: &Path) -> Result<AttachmentArg> {
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .ok_or_else(|| Error::invalid("the path ends with no file name in UTF-8").path(path))?;
+    let failed = |e| Error::io("cannot read the file to attach", e).path(path);
+    let most = FILE_BYTES_MAX as u64;
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(failed)?;
+    io::Read::read_to_end(&mut io::Read::take(file, most + 1), &mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > most {
+        return Err(Error::invalid(format!("a file to attach has at most {most} bytes"))
+            .path(path)
+            .hint(
+                "name a path in the task instead: the child can read what its command may read",
+            ));
+    }
+    let (content, encoding) = match String::from_utf8(bytes) {
+        Ok(text) => (text, "utf8"),
+        Err(e) => (STANDARD.encode(e.into_bytes()), "base64"),
+    };
+    let (name, encoding) = (name.to_owned(), Some(encoding.to_owned()));
+    Ok(AttachmentArg { name, content, encoding, mime_type: None })
+}
+
 impl Checked {
     /// Writes the files into a new folder below the child's, named by an id that nothing else has.
     ///

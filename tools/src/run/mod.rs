@@ -13,7 +13,7 @@
 //! Only the worker appends to a log, and nothing makes a runtime: whoever calls brings one.
 
 pub mod arguments;
-pub(crate) mod attachments;
+pub mod attachments;
 pub mod deliver;
 pub mod dialect;
 mod preset;

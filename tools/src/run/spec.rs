@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use annals_engine::config::Config;
+use annals_engine::session::run::Reason;
 use annals_engine::{Error, Result};
 
 use super::arguments::{Placeholder, occurs};
@@ -204,10 +205,28 @@ impl AgentSpec {
         self.resume_args.as_ref().filter(|_| resuming).unwrap_or(&self.args)
     }
 
+    /// Why a run cannot be asked for with this model or this thinking level.
+    #[must_use]
+    pub fn takes_not(&self, model: Option<&str>, thinking: Option<&str>) -> Option<Reason> {
+        legal("model", model, self.takes_model(), &self.models)
+            .or_else(|| legal("thinking", thinking, self.takes_thinking(), &self.thinking_levels))
+    }
+
     fn takes(&self, placeholder: Placeholder) -> bool {
         let resuming = self.resume_args.as_deref().unwrap_or_default();
         occurs(&self.args, placeholder) || occurs(resuming, placeholder)
     }
+}
+
+fn legal(what: &'static str, asked: Option<&str>, taken: bool, legal: &[String]) -> Option<Reason> {
+    let asked = asked?;
+    let detail = match (taken, legal) {
+        (false, _) => format!("the agent's command takes no {what}; leave it out"),
+        (true, []) => return None,
+        (true, legal) if legal.iter().any(|word| word == asked) => return None,
+        (true, legal) => format!("invalid {what} {asked:?}; there are {}", legal.join(", ")),
+    };
+    Some(Reason { code: what, detail })
 }
 
 fn read(config: &Config, place: &str, id: &str) -> Result<Option<AgentSpec>> {

@@ -101,9 +101,9 @@ impl<'a> Wish<'a> {
             );
             return no("sandbox", detail);
         }
-        known("model", args.model.as_deref(), spec.takes_model(), &spec.models)?;
-        let levels = &spec.thinking_levels;
-        known("thinking", args.thinking.as_deref(), spec.takes_thinking(), levels)?;
+        if let Some(reason) = spec.takes_not(args.model.as_deref(), args.thinking.as_deref()) {
+            return Err(reason);
+        }
         self.task()?;
         attachments::check(
             &args.attachments,
@@ -194,15 +194,4 @@ impl<'a> Wish<'a> {
 pub(super) fn confines_children(spec: &AgentSpec) -> bool {
     // A child is never an agent's main session.
     matches!(spec.sandbox, Confinement::All | Confinement::NonMain)
-}
-
-fn known(what: &'static str, asked: Option<&str>, taken: bool, legal: &[String]) -> Checked<()> {
-    let Some(asked) = asked else { return Ok(()) };
-    if !taken {
-        return no(what, format!("the agent's command takes no {what}; leave it out"));
-    }
-    if !legal.is_empty() && !legal.iter().any(|word| word == asked) {
-        return no(what, format!("invalid {what} {asked:?}; there are {}", legal.join(", ")));
-    }
-    Ok(())
 }

@@ -12,7 +12,7 @@ use annals_engine::session::work::Job as Wanted;
 use annals_engine::store::Append;
 use annals_engine::{ErrorKind, Result};
 use sha2::{Digest, Sha256};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::super::prompt::{Ready, ready};
 use super::super::runner::{Heard, Stop};
@@ -87,7 +87,9 @@ impl Worker {
             return self.finish(&claimed, end).await;
         }
         let (tell, heard) = mpsc::channel(HEARD_MAX);
-        let recorder = tokio::spawn(record(self.engine.clone(), run.run_id.clone(), heard));
+        let (ended, has_ended) = oneshot::channel::<()>();
+        let recorder =
+            tokio::spawn(record(self.engine.clone(), run.run_id.clone(), heard, has_ended));
         let mut outcome = self.runner.run(&spec, &job, stop, tell).await;
         if let Some(session) = outcome.reply.agent_session_id.clone() {
             let (engine, run) = (self.engine.clone(), Arc::clone(&run));
@@ -97,9 +99,15 @@ impl Worker {
                 outcome.reply.beyond(&before);
             }
         }
+        // What was said before the end is recorded before it.
+        drop(ended);
+        let late = recorder.await;
         self.finish(&claimed, turns::end(outcome)).await?;
-        // What is late is recorded behind the end, and nobody waits for it.
-        drop(recorder);
+        if let Ok(Some(late)) = late {
+            // What is late is recorded behind the end, and nobody waits for it.
+            let never = std::future::pending::<()>();
+            drop(tokio::spawn(record(self.engine.clone(), run.run_id.clone(), late, never)));
+        }
         Ok(())
     }
 
@@ -196,10 +204,22 @@ fn shown(spec: &AgentSpec, resuming: bool) -> Vec<String> {
     all
 }
 
-/// Records what is heard of a run.
-async fn record(engine: Engine, run_id: String, mut heard: mpsc::Receiver<Heard>) {
-    while let Some(heard) = heard.recv().await {
-        let Heard::Output { stream, text, .. } = heard else { continue };
+/// Records what is heard of a run: until nothing can come any more, or until it has ended and nothing stands waiting; what
+/// is late then comes through what is given back.
+async fn record(
+    engine: Engine,
+    run_id: String,
+    mut heard: mpsc::Receiver<Heard>,
+    ended: impl Future,
+) -> Option<mpsc::Receiver<Heard>> {
+    let mut ended = std::pin::pin!(ended);
+    loop {
+        let said = tokio::select! {
+            biased;
+            said = heard.recv() => said?,
+            _ = &mut ended => return Some(heard),
+        };
+        let Heard::Output { stream, text, .. } = said else { continue };
         let (engine, run_id) = (engine.clone(), run_id.clone());
         // A reply is recorded whole with the end; that a piece of it was not recorded before is no reason to end the run.
         let _ = blocking(move || output(&engine, run_id, stream, text)).await;

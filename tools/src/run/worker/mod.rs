@@ -20,6 +20,7 @@ use std::time::Duration;
 use annals_engine::clock::Timestamp;
 use annals_engine::engine::{Engine, Role};
 use annals_engine::id::{EventId, StreamName};
+use annals_engine::session::event::RunKind;
 use annals_engine::session::run::{Batch, Claimer, Stage, claim};
 use annals_engine::session::work::{Job, Waybill, Work};
 use annals_engine::{Error, ErrorKind, Result};
@@ -42,7 +43,8 @@ pub enum Until {
     Stopped,
     /// Until nothing is at hand that it could do.
     Idle,
-    /// Until this run has ended, and what followed from it that could be done at once.
+    /// Until this run has ended, and what followed from it that could be done at once. While the run is at work others look
+    /// after what belongs to nobody: what its agent asks for must not wait for it.
     Ended(String),
 }
 
@@ -246,7 +248,7 @@ impl Shift<'_> {
     }
 
     async fn take_role(&mut self) -> Result<()> {
-        if self.role.is_some() {
+        if self.role.is_some() || self.waits().await? {
             return Ok(());
         }
         let engine = self.worker.engine.clone();
@@ -255,6 +257,14 @@ impl Shift<'_> {
             self.settle_tries_of_the_dead().await?;
         }
         Ok(())
+    }
+
+    /// Whether the run that this worker is here for has not ended.
+    async fn waits(&self) -> Result<bool> {
+        match &self.until {
+            Until::Ended(run_id) => Ok(self.work_at_hand().await?.run(run_id).is_some()),
+            Until::Stopped | Until::Idle => Ok(false),
+        }
     }
 
     /// Tells runs at work here that somebody wants them to end.
@@ -276,7 +286,7 @@ impl Shift<'_> {
     /// done.
     async fn look_after(&mut self, work: &Arc<Work>) -> Result<bool> {
         if self.role.is_none() {
-            return self.recover(work, Lost::Own).await;
+            return Ok(self.recover(work, Lost::Own).await? || self.clear_the_way(work).await?);
         }
         let mut did = self.recover(work, Lost::Anybodys).await?;
         did |= self.send_what_is_due(work);
@@ -292,10 +302,29 @@ impl Shift<'_> {
         Ok(did)
     }
 
+    /// Ends what a dead worker left on the session of the run that is waited for, where nobody else does. Whether there was
+    /// any.
+    async fn clear_the_way(&mut self, work: &Arc<Work>) -> Result<bool> {
+        let Until::Ended(run_id) = &self.until else { return Ok(false) };
+        let Some(run) = work.run(run_id).filter(|run| !run.is_claimed()) else { return Ok(false) };
+        let theirs = |id: &str| !self.runs.contains_key(id);
+        let mut busy = work.runs_on(&run.session_key).filter(|run| run.is_claimed());
+        if !busy.any(|run| theirs(&run.run_id)) {
+            return Ok(false);
+        }
+        let engine = self.worker.engine.clone();
+        let Some(role) = blocking(move || engine.take_worker_role()).await? else {
+            return Ok(false);
+        };
+        let did = self.recover(work, Lost::Anybodys).await;
+        drop(role);
+        did
+    }
+
     /// Claims runs as long as there is room for them.
     async fn claim_runs(&mut self, work: &Work) -> Result<bool> {
         let until = match &self.until {
-            Until::Ended(run_id) => match work.run(run_id) {
+            Until::Ended(run_id) => match wanted(work, run_id) {
                 Some(run) => Some((run.session_key.clone(), run.seq)),
                 None => return Ok(false),
             },
@@ -341,7 +370,7 @@ impl Shift<'_> {
                 let goes_out = has_role && !work.outgoing().is_empty();
                 at_rest && !ours && !goes_out
             }
-            Until::Ended(run_id) => at_rest && work.run(run_id).is_none(),
+            Until::Ended(run_id) => at_rest && wanted(work, run_id).is_none(),
         }
     }
 
@@ -384,6 +413,13 @@ impl Shift<'_> {
             Done::Sending(waybill) => drop(self.sending.remove(waybill)),
         }
     }
+}
+
+/// The run that is waited for, and behind it the step in which a child words what it announces.
+fn wanted<'a>(work: &'a Work, run_id: &str) -> Option<&'a Arc<Job>> {
+    let step =
+        |run: &&Arc<Job>| run.kind == RunKind::Announce && run.follows.as_deref() == Some(run_id);
+    work.run(run_id).or_else(|| work.runs().into_iter().find(step))
 }
 
 /// A try that is due and was not made waits for something else: it is looked at again after this time.
