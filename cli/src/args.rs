@@ -71,6 +71,7 @@ impl Global {
 pub(crate) enum Verb {
     #[command(subcommand)]
     Agents(commands::agents::Verb),
+    Ask(commands::ask::Args),
     Quickstart(commands::quickstart::Args),
     Tail(commands::tail::Args),
     Log(commands::log::Args),
@@ -91,6 +92,8 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     Runs(commands::runs::Verb),
     #[command(subcommand)]
+    Subagent(commands::subagent::Verb),
+    #[command(subcommand)]
     Tools(commands::tools::Verb),
     Worker(commands::worker::Args),
     #[command(subcommand)]
@@ -105,7 +108,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("First steps", &["quickstart"]),
     ("Watch and ask", &["tail", "log", "timeline", "graph", "stats", "usage", "replay"]),
     ("Sessions", &["sessions", "session", "tools", "heartbeat"]),
-    ("Agents at work", &["agents", "runs", "worker"]),
+    ("Agents at work", &["ask", "subagent", "agents", "runs", "worker"]),
     ("In and out", &["import", "export"]),
     ("Care", &["doctor", "verify", "repair", "config"]),
     ("Shell", &["completions"]),

@@ -1,6 +1,7 @@
 //! The verbs, one file each: every one takes its arguments and the context, and answers with an exit code or a failure.
 
 pub(crate) mod agents;
+pub(crate) mod ask;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
@@ -16,6 +17,7 @@ pub(crate) mod runs;
 pub(crate) mod session;
 pub(crate) mod sessions;
 pub(crate) mod stats;
+pub(crate) mod subagent;
 pub(crate) mod tail;
 pub(crate) mod timeline;
 pub(crate) mod tools;
@@ -32,7 +34,7 @@ use crate::args::{self, Cli, Global, Verb};
 use crate::exit::{Exit, Failure};
 use crate::output::color::ColorWhen;
 use crate::output::{Format, Output};
-use crate::{settings, signal};
+use crate::{seat, settings, signal};
 
 /// What every verb works with.
 pub(crate) struct Context {
@@ -60,8 +62,10 @@ pub(crate) fn run(args: &[OsString]) -> Exit {
 }
 
 fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
+    seat::admit(&cli.verb)?;
     match &cli.verb {
         Verb::Agents(verb) => agents::run(verb, context),
+        Verb::Ask(args) => ask::run(args, context),
         Verb::Quickstart(args) => quickstart::run(args, context),
         Verb::Tail(args) => tail::run(args, context),
         Verb::Graph(args) => graph::run(args, context),
@@ -75,6 +79,7 @@ fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
         Verb::Verify(args) => verify::run(args, context),
         Verb::Repair(args) => repair::run(args, context),
         Verb::Stats(args) => stats::run(args, context),
+        Verb::Subagent(verb) => subagent::run(verb, context),
         Verb::Tools(verb) => tools::run(verb, context),
         Verb::Usage(args) => usage::run(args, context),
         Verb::Replay(args) => replay::run(args, context),

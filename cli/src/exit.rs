@@ -1,5 +1,6 @@
 //! How the program ends: the table of exit codes, and the one kind of failure that every command returns.
 
+use std::borrow::Cow;
 use std::io;
 use std::process::ExitCode;
 
@@ -84,14 +85,19 @@ pub(crate) enum Failure {
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) exit: Exit,
-    pub(crate) code: &'static str,
+    pub(crate) code: Cow<'static, str>,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
 
 impl Failure {
-    pub(crate) fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
-        Self::Told(Box::new(Told { exit, code, message: message.into(), hint: None }))
+    pub(crate) fn new(
+        exit: Exit,
+        code: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+    ) -> Self {
+        let (code, message) = (code.into(), message.into());
+        Self::Told(Box::new(Told { exit, code, message, hint: None }))
     }
 
     /// A value that was given makes no sense.
@@ -168,7 +174,7 @@ fn with_causes(error: &Error) -> String {
 mod tests {
     use super::*;
 
-    fn exit_of(error: Error) -> (u8, &'static str) {
+    fn exit_of(error: Error) -> (u8, Cow<'static, str>) {
         match Failure::from(error) {
             Failure::Told(told) => (told.exit.number(), told.code),
             Failure::Closed => panic!("an error of the engine is never a closed pipe"),
@@ -179,21 +185,21 @@ mod tests {
     #[test]
     fn kinds_to_codes() {
         let of = |kind| exit_of(Error::new(kind, "x"));
-        assert_eq!(of(ErrorKind::InvalidInput), (2, "invalid_input"));
-        assert_eq!(of(ErrorKind::NotFound), (3, "not_found"));
-        assert_eq!(of(ErrorKind::Refused), (5, "refused"));
-        assert_eq!(of(ErrorKind::Corrupt), (6, "corrupt"));
-        assert_eq!(of(ErrorKind::Busy), (7, "busy"));
-        assert_eq!(of(ErrorKind::HistoryChanged), (7, "history_changed"));
-        assert_eq!(of(ErrorKind::Full), (1, "full"));
+        assert_eq!(of(ErrorKind::InvalidInput), (2, "invalid_input".into()));
+        assert_eq!(of(ErrorKind::NotFound), (3, "not_found".into()));
+        assert_eq!(of(ErrorKind::Refused), (5, "refused".into()));
+        assert_eq!(of(ErrorKind::Corrupt), (6, "corrupt".into()));
+        assert_eq!(of(ErrorKind::Busy), (7, "busy".into()));
+        assert_eq!(of(ErrorKind::HistoryChanged), (7, "history_changed".into()));
+        assert_eq!(of(ErrorKind::Full), (1, "full".into()));
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
-        assert_eq!(exit_of(Error::io("opening", denied)), (5, "denied"));
-        assert_eq!(of(ErrorKind::Unsupported), (2, "unsupported"));
-        assert_eq!(of(ErrorKind::ReadOnly), (5, "read_only"));
+        assert_eq!(exit_of(Error::io("opening", denied)), (5, "denied".into()));
+        assert_eq!(of(ErrorKind::Unsupported), (2, "unsupported".into()));
+        assert_eq!(of(ErrorKind::ReadOnly), (5, "read_only".into()));
         let mount = io::Error::from(io::ErrorKind::ReadOnlyFilesystem);
-        assert_eq!(exit_of(Error::io("opening", mount)), (5, "read_only"));
+        assert_eq!(exit_of(Error::io("opening", mount)), (5, "read_only".into()));
         let folder = io::Error::from(io::ErrorKind::IsADirectory);
-        assert_eq!(exit_of(Error::io("opening", folder)), (6, "corrupt"));
+        assert_eq!(exit_of(Error::io("opening", folder)), (6, "corrupt".into()));
     }
 
     /// A message says its causes once each, the outermost first.

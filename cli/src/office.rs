@@ -4,16 +4,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use annals_engine::Result as Stored;
 use annals_engine::engine::Engine;
 use annals_engine::session::event::{Origin, SessionOpened};
 use annals_engine::session::key::SessionKey;
+use annals_engine::session::work::Waybill;
 use annals_tools::Desk;
-use annals_tools::desk::{OperatorSession, Staff};
+use annals_tools::desk::{OperatorSession, Presence, Staff};
 use annals_tools::run::{OnCall, Setup, Sinks, Until, Worker};
 use tokio::sync::watch;
 
 use crate::args::Global;
 use crate::exit::Failure;
+use crate::output::say;
 use crate::settings;
 use crate::store;
 
@@ -21,9 +24,10 @@ use crate::store;
 pub(crate) struct Office {
     engine: Engine,
     setup: Arc<Setup>,
-    staff: Box<dyn Staff>,
+    staff: OnCall,
     operator: OperatorSession,
     child_timeout: Duration,
+    before_task: Option<String>,
 }
 
 /// Whether a verb that asks for work may start a worker.
@@ -48,21 +52,69 @@ impl Office {
             Workers::OnCall => Some(worker_command(global)?),
             Workers::Never => None,
         };
-        let staff = Box::new(OnCall::new(engine.clone(), command));
+        let staff = OnCall::new(engine.clone(), command);
         let operator = operator()?;
-        Ok(Self { engine: engine.clone(), setup, staff, operator, child_timeout: Duration::ZERO })
+        let (child_timeout, before_task) = (Duration::ZERO, None);
+        Ok(Self { engine: engine.clone(), setup, staff, operator, child_timeout, before_task })
+    }
+
+    /// The same, where the operator asks in the name of another session, and what was said there goes before a task.
+    pub(crate) fn for_session(mut self, session: OperatorSession, before: Option<String>) -> Self {
+        self.operator = session;
+        self.before_task = before;
+        self
+    }
+
+    /// The same, with the time limit of children for which none is set.
+    pub(crate) fn with_child_timeout(mut self, timeout: Duration) -> Self {
+        self.child_timeout = timeout;
+        self
     }
 
     /// What tools work with.
     pub(crate) fn desk(&self) -> Desk<'_> {
+        self.desk_with(&self.staff)
+    }
+
+    /// The same where this process does the work itself.
+    pub(crate) fn desk_here(&self) -> Desk<'_> {
+        self.desk_with(&AtHome)
+    }
+
+    fn desk_with<'a>(&'a self, staff: &'a dyn Staff) -> Desk<'a> {
         Desk {
             engine: &self.engine,
             setup: &self.setup,
-            staff: &*self.staff,
+            staff,
             operator: &self.operator,
             child_timeout: self.child_timeout,
-            before_task: None,
+            before_task: self.before_task.as_deref(),
         }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Leaves what this process did not do to a worker: what is still to go out, and runs that were asked for meanwhile by
+    /// somebody who took this process for one.
+    ///
+    /// # Errors
+    /// What the store says, and what starting a worker says.
+    pub(crate) fn leave(&self, run_id: &str) -> Result<(), Failure> {
+        let work = self.engine.work()?;
+        let work = work.state();
+        let goes_out = |waybill: &Waybill| waybill.run_id() == Some(run_id);
+        let left = work.runs().iter().any(|run| !run.is_claimed())
+            || work.outgoing().iter().any(|(waybill, _)| goes_out(waybill));
+        if left {
+            note(&self.staff.called(run_id)?);
+        }
+        Ok(())
     }
 
     /// Works in this process.
@@ -84,15 +136,40 @@ impl Office {
     }
 }
 
+/// Whoever asks here does the work.
+struct AtHome;
+
+impl Staff for AtHome {
+    fn called(&self, _: &str) -> Stored<Presence> {
+        Ok(Presence::Home)
+    }
+}
+
+/// Says that nobody works, if nobody does.
+fn note(presence: &Presence) {
+    if let Presence::Nobody(how) = presence {
+        say(&format!("note: no worker: {how}"));
+    }
+}
+
 /// The session in whose name the operator asks: the chat of the command line.
 ///
 /// # Errors
 /// Usage, for a chat that cannot be.
 fn operator() -> Result<OperatorSession, Failure> {
+    let (channel, chat) = own_chat()?;
+    operator_of(&channel, &chat)
+}
+
+/// The chat of the command line: channel and chat.
+///
+/// # Errors
+/// Usage, for settings that cannot be.
+pub(crate) fn own_chat() -> Result<(String, String), Failure> {
     let config = settings::get()?;
     let channel = config.text("session.channel").unwrap_or("cli");
     let chat = config.text("session.chatId").unwrap_or("default");
-    operator_of(channel, chat)
+    Ok((channel.to_owned(), chat.to_owned()))
 }
 
 /// The session of a chat as one in whose name the operator asks.

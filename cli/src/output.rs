@@ -97,6 +97,14 @@ impl Output {
         Ok(self.sink.write_all(bytes)?)
     }
 
+    /// Text that somebody said, as whole lines; what a terminal would obey is spelled out on one.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        match self.width {
+            Some(_) => self.line(&text::many_lines(text)),
+            None => self.line(text),
+        }
+    }
+
     /// One JSON object in one line.
     pub(crate) fn object(&mut self, object: &impl Serialize) -> Result<(), Failure> {
         serde_json::to_writer(&mut self.sink, object).map_err(io::Error::from)?;
@@ -182,7 +190,8 @@ pub(crate) struct FailedError<'a> {
 }
 
 fn failed(told: &Told) -> Failed<'_> {
-    let error = FailedError { code: told.code, message: &told.message, hint: told.hint.as_deref() };
+    let error =
+        FailedError { code: &told.code, message: &told.message, hint: told.hint.as_deref() };
     Failed { ok: false, error }
 }
 

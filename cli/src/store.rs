@@ -91,6 +91,24 @@ pub(crate) fn open(global: &Global) -> Result<Opened, Failure> {
     Ok(Opened::new(engine))
 }
 
+/// Opens a store that is there for appending, and makes none.
+///
+/// # Errors
+/// Not found when there is none; whatever opening meets.
+pub(crate) fn open_there(global: &Global) -> Result<Opened, Failure> {
+    drop(ManuallyDrop::into_inner(open_read_only(global)?));
+    open(global)
+}
+
+/// Opens a store that is there: for appending, where it takes appends.
+///
+/// # Errors
+/// Not found when there is none; whatever opening meets.
+pub(crate) fn open_if_it_may(global: &Global) -> Result<Opened, Failure> {
+    let read_only = open_read_only(global)?;
+    open(global).or(Ok(read_only))
+}
+
 /// An error of opening as a failure: one that says how to get a store when there is none.
 pub(crate) fn explain(error: Error, folder: &Path) -> Failure {
     if *error.kind() != ErrorKind::NotFound {
@@ -219,6 +237,11 @@ impl Looked {
     ) -> Result<Self, Failure> {
         let config = settings::get()?;
         Ok(Self { engine, sessions, rules: config.time_rules(), config, now })
+    }
+
+    /// The store.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// What tools look at.

@@ -383,8 +383,9 @@ fn searches() {
     home.fails(&["sessions", "search", " "], 2, "invalid_input");
 }
 
-/// Goal: the tools of agents can be called from a shell, as the operator and as a session that sees what it may. Method:
-/// a parent, its child and a stranger; both callers; wrong names and arguments.
+/// Goal: the tools of agents can be called from a shell, as the operator and as a session that sees what it may and has
+/// the tools that it has. Method: a child and a stranger; both callers, the child with tools and without; wrong names and
+/// arguments.
 #[test]
 fn tools_from_a_shell() {
     let home = Home::new();
@@ -398,6 +399,11 @@ fn tools_from_a_shell() {
     );
     let all = home.json(&["tools", "call", "sessions_list", "{}"]);
     assert_eq!((&all["total"], &all["visibility"]), (&2.into(), &().into()), "{all}");
+    home.fails(&["tools", "call", "sessions_list", "--as", child], 5, "refused");
+    config(
+        &home,
+        "{ tools: { subagents: { tools: { allow: ['sessions_list', 'sessions_history'] } } } }",
+    );
     let own = home.json(&["tools", "call", "sessions_list", "--as", child]);
     assert_eq!((&own["total"], &own["visibility"]["mode"]), (&1.into(), &"tree".into()), "{own}");
     let read = |key: &str| format!("{{\"sessionKey\":\"{key}\"}}");
@@ -407,7 +413,7 @@ fn tools_from_a_shell() {
         "not_found",
     );
     let denied = home.json_lines(&["export", "--type", "access.denied"]);
-    assert_eq!((denied.len(), &denied[0]["data"]["target"]), (1, &"cli:a".into()));
+    assert_eq!((denied.len(), &denied[1]["data"]["target"]), (2, &"cli:a".into()));
     home.fails(&["tools", "call", "sessions_lost"], 3, "not_found");
     home.fails(&["tools", "call", "sessions_list", "{\"kind\":1}"], 2, "invalid_input");
     home.fails(&["tools", "call", "sessions_list", "{"], 2, "usage");

@@ -18,6 +18,8 @@ fn help_is_as_written_down() {
     check("annals", &["--help"]);
     for verb in [
         "quickstart",
+        "ask",
+        "subagent",
         "tail",
         "log",
         "stats",
@@ -54,6 +56,14 @@ fn help_is_as_written_down() {
     check("sessions-list", &["sessions", "list", "--help"]);
     check("sessions-history", &["sessions", "history", "--help"]);
     check("agents-try", &["agents", "try", "--help"]);
+    for verb in ["spawn", "list", "resume", "status", "kill"] {
+        check(&format!("subagent-{verb}"), &["subagent", verb, "--help"]);
+    }
+    for verb in ["send", "spawn"] {
+        check(&format!("sessions-{verb}"), &["sessions", verb, "--help"]);
+    }
+    check("runs-wait", &["runs", "wait", "--help"]);
+    check("runs-kill", &["runs", "kill", "--help"]);
     check("runs-list", &["runs", "list", "--help"]);
     check("runs-show", &["runs", "show", "--help"]);
     assert_eq!(home.ok(&["-h"]), home.ok(&["--help"]));

@@ -5,7 +5,9 @@ mod support;
 
 mod agents;
 mod arguments;
+mod asking;
 mod chats;
+mod children;
 mod color;
 mod config_file;
 mod doctor;
@@ -22,6 +24,8 @@ mod quickstart;
 mod readers;
 mod repair;
 mod replay;
+mod seats;
+mod sends;
 mod sessions;
 mod settings;
 mod transcripts;

@@ -25,6 +25,7 @@ fn a_closed_pipe_is_silent() {
         &["replay", "--tree", "cli:default"],
         &["replay", "--json"],
         &["tools", "list", "--json"],
+        &["subagent", "list", "--json"],
         &["config", "show", "--all"],
         &["tail", "-f"],
         &["tail", "-f", "--json"],

@@ -176,6 +176,24 @@ pub(crate) fn configure_agents(home: &Home, agents: &[(&str, &[&str])]) {
     write(home.path().join(".config/annals/annals.json5"), config.to_string());
 }
 
+/// Makes a named pipe in a home, at which an agent waits until it was written; gives its path.
+pub(crate) fn fifo(home: &Home, name: &str) -> String {
+    let path = home.path().join(name);
+    let text = path.to_str().expect("UTF-8").to_owned();
+    let made = Ran::of(home.other("mkfifo", &[&text]));
+    assert_eq!(made.code, Some(0), "{made:#?}");
+    text
+}
+
+/// The types of all events of sessions and runs, in their order.
+pub(crate) fn kinds(home: &Home) -> Vec<String> {
+    let log = home.json_lines(&["log", "-o", "jsonl", "-n", "0"]);
+    let kinds: Vec<String> =
+        log.iter().filter_map(|event| Some(event["type"].as_str()?.to_owned())).collect();
+    assert!(!kinds.is_empty(), "no event has a type");
+    kinds
+}
+
 /// Writes a file, as somebody who is not the program.
 #[expect(clippy::disallowed_methods, reason = "the tests prepare files for the program to meet")]
 pub(crate) fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {

@@ -16,7 +16,15 @@ fn filled() -> (Home, String) {
         "{{'runId':'{chat}','sessionKey':'{key}','sessionId':'s','kind':'ask','agentId':'main',\
          'requesterKey':'{key}','chainId':'c','hop':0,'timeoutSeconds':0,'deliver':false}}"
     );
-    append(&home.store(), "run:1", "run.requested", &run);
+    append(&home.store(), &format!("run:{chat}"), "run.requested", &run);
+    let child = "agent:main:subagent:0192f0c1-7a31-7c09-b0d8-3d6f0a5e4c11";
+    let opened = format!(
+        "{{'sessionId':'c','kind':'other','agentId':'main','parentKey':'{key}','spawnDepth':1,'label':'{chat}'}}"
+    );
+    append(&home.store(), child, "session.opened", &opened);
+    let task =
+        format!("{{'sessionId':'c','role':'user','from':'inter_session','content':'{chat}'}}");
+    append(&home.store(), child, "turn", &task);
     let used = "{'sessionId':'s','role':'assistant','from':'internal','model':'m',\
                 'tokens':{'in':1234567,'out':34567,'cacheRead':987654},'costMicros':1234567890,'content':'x'}";
     append(&home.store(), &key, "turn", used);
@@ -41,10 +49,14 @@ fn everything_fits() {
         &["usage", "--color", "never"],
         &["runs", "list", "--color", "never"],
         &["tools", "list", "--color", "never"],
+        &["runs", "wait", "a-chat", "--timeout", "0", "--color", "never"],
+        &["subagent", "list", "--color", "never"],
     ] {
         for width in WIDTHS {
             let (code, text) = on_terminal(home.command(args), width);
-            assert_eq!(code, Some(0), "{args:?}: {text}");
+            // Whoever waits for what nobody works on waits in vain.
+            let expect = if args[1] == "wait" { 4 } else { 0 };
+            assert_eq!(code, Some(expect), "{args:?}: {text}");
             assert!(text.lines().count() >= 2, "{args:?}: {text}");
             for line in text.lines() {
                 assert!(line.width() <= width.into(), "{args:?} at {width}: {line}");

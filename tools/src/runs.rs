@@ -18,7 +18,7 @@ use crate::waiting::ends;
 use crate::wire::runs::{CancelArgs, CancelReply, WaitArgs, WaitReply, WaitedRun};
 
 /// The most runs of one call.
-const RUNS_MAX: usize = 32;
+pub const RUNS_MAX: usize = 32;
 
 /// The longest wait of a session, in seconds.
 const WAIT_MAX: u64 = 60;

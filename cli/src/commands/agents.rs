@@ -145,7 +145,7 @@ impl<'a> Runs<'a> {
 }
 
 /// How to get an agent.
-fn begin() -> String {
+pub(crate) fn begin() -> String {
     let (place, _) = settings::place();
     let place = place.map_or("the file of --config".to_owned(), |path| path.display().to_string());
     format!("no agent is configured; {place} could say:\n\n{EXAMPLE}")

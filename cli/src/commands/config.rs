@@ -27,6 +27,11 @@ pub(crate) enum Verb {
     Path(Path),
 }
 
+/// Whether a verb shows settings and changes none.
+pub(crate) const fn only_shows(verb: &Verb) -> bool {
+    matches!(verb, Verb::Show(_) | Verb::Get(_) | Verb::Path(_))
+}
+
 /// Show the settings in force, and where each came from
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

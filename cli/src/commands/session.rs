@@ -3,7 +3,7 @@
 mod change;
 mod chat;
 mod context;
-mod push;
+pub(crate) mod push;
 mod resume;
 mod status;
 

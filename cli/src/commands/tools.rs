@@ -1,10 +1,7 @@
 //! `tools`: the session tools of agents, from a shell.
 
-use annals_engine::id::StreamName;
-use annals_engine::session::key::{AgentId, SessionKey};
-use annals_tools::Caller;
+use annals_tools::caller::Toolset;
 use annals_tools::registry::{TOOLS, Tool};
-use annals_tools::visibility::Visibility;
 use serde_json::{Value, json};
 
 use crate::commands::Context;
@@ -12,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::office::{Office, Workers};
 use crate::output::Format;
 use crate::output::table::{Cell, Column};
-use crate::settings;
+use crate::seat;
 use crate::store::{self, Looked};
 
 /// Call the session tools of agents
@@ -36,7 +33,8 @@ pub(crate) struct List {}
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 With --as the call comes from that session: it sees what tools.sessions.visibility lets it see, gets \
-answers of the size that agents get, and leaves access.denied when it names what it does not see.
+answers of the size that agents get, and leaves access.denied when it names what it does not see. Inside \
+a run (ANNALS_TOKEN) the run's session calls, and --as is refused.
 
 Examples:
   annals tools call sessions_list '{\"limit\": 3}'
@@ -63,15 +61,20 @@ pub(crate) fn run(verb: &Verb, context: &mut Context) -> Result<Exit, Failure> {
 fn list(context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("tools list", &[Format::Table, Format::Json])?;
+    let tools = match seat::is_operators() {
+        true => Toolset::All,
+        false => seat::caller(&*seat::open(&context.global)?)?.tools,
+    };
+    let tools: Vec<&Tool> = TOOLS.iter().filter(|tool| tools.has(tool.name)).collect();
     if out.format == Format::Json {
         let one = |tool: &Tool| json!({ "name": tool.name, "description": tool.about, "inputSchema": tool.schema() });
-        let tools: Vec<Value> = TOOLS.iter().map(one).collect();
+        let tools: Vec<Value> = tools.into_iter().map(one).collect();
         out.object(&json!({ "ok": true, "tools": tools }))?;
         return Ok(Exit::Ok);
     }
     let columns = [Column::fixed("TOOL"), Column::shrinking("WHAT IT DOES", 20)];
     let row = |tool: &Tool| -> Vec<Cell> { vec![tool.name.into(), tool.about.into()] };
-    let rows: Vec<Vec<Cell>> = TOOLS.iter().map(row).collect();
+    let rows: Vec<Vec<Cell>> = tools.into_iter().map(row).collect();
     out.table(&columns, &rows)?;
     Ok(Exit::Ok)
 }
@@ -86,9 +89,8 @@ fn call(args: &Call, context: &mut Context) -> Result<Exit, Failure> {
     // A refusal is recorded, and work asked for, where the store takes appends.
     let appends = args.session.is_some() || tool.asks_for_work();
     let engine = match appends {
-        true => store::open_read_only(&context.global)
-            .and_then(|read_only| store::open(&context.global).or(Ok(read_only)))?,
-        false => store::open_read_only(&context.global)?,
+        true => store::open_if_it_may(&context.global)?,
+        false => seat::open(&context.global)?,
     };
     let office = match appends {
         true => Some(Office::of(&engine, &context.global, Workers::OnCall)?),
@@ -100,23 +102,8 @@ fn call(args: &Call, context: &mut Context) -> Result<Exit, Failure> {
         Some(desk) => looked.view_with(desk),
         None => looked.view(),
     };
-    let operator = store::operator()?;
-    let caller = match &args.session {
-        None => operator,
-        Some(name) => bound(&operator, &view, name)?,
-    };
+    let caller = seat::caller_as(looked.engine(), &view, args.session.as_deref())?;
     let answer = tool.call(&caller, &view, wanted)?;
     context.out.object(&answer)?;
     Ok(Exit::Ok)
-}
-
-/// The caller in a session.
-fn bound(operator: &Caller, view: &annals_tools::View<'_>, name: &str) -> Result<Caller, Failure> {
-    let sessions = view.sessions.state();
-    let key: StreamName = operator.find(sessions, name)?.key;
-    let of_row = sessions.row(&key).and_then(|row| AgentId::parse(&row.agent_id).ok());
-    let of_key = || SessionKey::of_stream(&key).and_then(|key| key.agent());
-    let agent = of_row.or_else(of_key).unwrap_or_else(|| operator.agent.clone());
-    let bound = Caller::session(agent, key, Visibility::of(settings::get()?));
-    Ok(Caller { main: operator.main, ..bound })
 }

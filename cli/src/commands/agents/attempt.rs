@@ -10,7 +10,8 @@ use super::known;
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::text::{grouped, many_lines};
-use crate::output::{FailedError, Format, Output, say};
+use crate::output::{FailedError, Format, say};
+use crate::screen::Screen;
 use crate::{settings, signal, store};
 
 /// Make one run of an agent, and store nothing
@@ -82,18 +83,16 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|e| Failure::new(Exit::Failed, "io", format!("no runtime: {e}")))?;
-    let mut screen = Screen { out: &mut context.out, streamed: false, open: String::new() };
+    let mut screen = Screen::new(&mut context.out);
     let outcome = runtime.block_on(make(&spec, &job, &mut screen))?;
     screen.say_open();
-    let streamed = screen.streamed;
+    if let Some(reply) = outcome.reply.text.as_ref().filter(|_| !screen.has_shown()) {
+        screen.hear(OutputStream::Stdout, &format!("{reply}\n"))?;
+    }
     if context.out.format == Format::Json {
         context.out.object(&Answer::of(&job, &outcome))?;
         return Ok(exit_of(&outcome));
     }
-    if let Some(reply) = outcome.reply.text.as_ref().filter(|_| !streamed) {
-        show(&mut context.out, &format!("{reply}\n"))?;
-    }
-    context.out.flush()?;
     told(&spec, &outcome)
 }
 
@@ -109,61 +108,20 @@ async fn make(spec: &AgentSpec, job: &Job, screen: &mut Screen<'_>) -> Result<Ou
     let mut run = std::pin::pin!(runner.run(spec, job, stops, tell));
     let outcome = loop {
         tokio::select! {
-            Some(heard) = told.recv() => screen.hear(heard)?,
+            Some(heard) = told.recv() => hear(screen, heard)?,
             outcome = &mut run => break outcome,
         }
     };
     while let Ok(heard) = told.try_recv() {
-        screen.hear(heard)?;
+        hear(screen, heard)?;
     }
     Ok(outcome)
 }
 
-/// Where the reply is shown as it comes.
-struct Screen<'a> {
-    out: &'a mut Output,
-    /// Whether any of it was.
-    streamed: bool,
-    /// Talk whose line has not ended.
-    open: String,
-}
-
-impl Screen<'_> {
-    fn hear(&mut self, heard: Heard) -> Result<(), Failure> {
-        let Heard::Output { stream, text, .. } = heard else { return Ok(()) };
-        match stream {
-            OutputStream::Stdout if self.out.is_json() => Ok(()),
-            OutputStream::Stdout => {
-                self.streamed = true;
-                show(self.out, &text)?;
-                self.out.flush()
-            }
-            OutputStream::Stderr | OutputStream::Progress => {
-                self.open.push_str(&text);
-                if let Some(end) = self.open.rfind('\n') {
-                    let rest = self.open.split_off(end + 1);
-                    self.say_open();
-                    self.open = rest;
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Says the talk that is open, as whole lines.
-    fn say_open(&mut self) {
-        let text = std::mem::take(&mut self.open);
-        if !text.is_empty() {
-            say(many_lines(&text).trim_end_matches('\n'));
-        }
-    }
-}
-
-/// Text to standard output; what a terminal would obey is spelled out on one.
-fn show(out: &mut Output, text: &str) -> Result<(), Failure> {
-    match out.width {
-        Some(_) => out.bytes(many_lines(text).as_bytes()),
-        None => out.bytes(text.as_bytes()),
+fn hear(screen: &mut Screen<'_>, heard: Heard) -> Result<(), Failure> {
+    match heard {
+        Heard::Output { stream, text, .. } => screen.hear(stream, &text),
+        Heard::Started { .. } => Ok(()),
     }
 }
 

@@ -2,15 +2,18 @@
 
 use annals_engine::clock::Timestamp;
 use annals_engine::session::runs::{Run, RunState, Runs};
+use annals_tools::Seat;
+use annals_tools::registry::Tool;
 use serde::Serialize;
 
-use super::{Told, lasting, read, warn};
+use super::{Told, lasting, read, sees, warn};
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::table::{Cell, Column};
 use crate::output::text::{grouped, one_line};
 use crate::output::{Format, Output, say};
-use crate::store;
+use crate::seat;
+use crate::store::Looked;
 
 /// List runs, the newest first
 #[derive(Debug, clap::Args)]
@@ -47,9 +50,17 @@ struct Answer<'a> {
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("runs list", &[Format::Table, Format::Json, Format::Jsonl, Format::Csv])?;
-    let engine = store::open_read_only(&context.global)?;
+    let engine = seat::open(&context.global)?;
+    let caller = seat::caller(&engine)?;
     let (runs, losses) = read::<Runs>(engine.store(), &["run."])?;
     let mut wanted = runs.state().in_order();
+    if caller.seat != Seat::Operator {
+        let looked = Looked::at(engine, out.now)?;
+        let view = looked.view();
+        // Whoever may wait for runs may see which there are.
+        Tool::of("runs_wait")?.guarded(&caller, &view, None, || Ok(()))?;
+        wanted.retain(|run| sees(&caller, view.sessions.state(), run));
+    }
     let open = wanted.iter().filter(|run| run.state.is_open()).count();
     wanted.retain(|run| run.state.is_open() || !args.open);
     wanted.reverse();

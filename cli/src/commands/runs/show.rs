@@ -1,14 +1,17 @@
 //! `runs show`: one run, with what became of its result.
 
+use annals_engine::session::event::{Event, RunClaimed, run_stream};
 use annals_engine::session::moment::Moment;
 use annals_engine::session::outbox::{Outbox, Outgoing};
-use annals_engine::session::runs::{Run, Runs};
+use annals_engine::session::run::announce;
+use annals_engine::session::runs::{Owner, Run, Runs};
+use annals_engine::store::{EventStore, Item};
 use serde::Serialize;
 
-use super::{Told, lasting, read, warn};
+use super::{Told, find, lasting, read, warn};
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
-use crate::output::text::{grouped, indented, many_lines, one_line};
+use crate::output::text::{count, grouped, indented, many_lines, one_line};
 use crate::output::{Format, Output};
 use crate::store;
 
@@ -24,17 +27,16 @@ pub(crate) struct Args {
     id: String,
 }
 
-/// The shortest beginning that is looked up, in characters.
-const PREFIX_LEAST: usize = 4;
-
-/// How many of several matches are named.
-const NAMED_MAX: usize = 10;
-
 /// The answer as an object.
 #[derive(Serialize)]
 struct Answer<'a> {
     ok: bool,
     run: Told<'a>,
+    /// What stood before the turn in the prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preamble: Option<&'a str>,
+    /// Who claimed it, the first first.
+    claims: Vec<Claim>,
     outgoing: Vec<&'a Outgoing>,
     gaps: u64,
     missing: u64,
@@ -47,12 +49,16 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let families = ["run.", "announce.", "delivery."];
     let (folded, losses) = read::<(Runs, Outbox)>(engine.store(), &families)?;
     let (runs, outbox) = folded.state();
-    let run = find(runs, &args.id)?;
+    let run = find(runs, &args.id, &|_| true)?;
+    let requested = announce::told(engine.store(), &run.run_id)?.requested;
+    let claims = claims(engine.store(), &run.run_id)?;
     let mut outgoing = outbox.in_order();
     outgoing.retain(|outgoing| outgoing.run_id.as_ref() == Some(&run.run_id));
     let answer = Answer {
         ok: true,
         run: Told::of(run, out.now),
+        preamble: requested.as_ref().and_then(|requested| requested.preamble.as_deref()),
+        claims,
         outgoing,
         gaps: losses.ranges(),
         missing: losses.events(),
@@ -64,28 +70,6 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     }
     warn(&losses, out)?;
     Ok(Exit::Ok)
-}
-
-fn find<'a>(runs: &'a Runs, id: &'a str) -> Result<&'a Run, Failure> {
-    if let Some(run) = runs.get(id) {
-        return Ok(run);
-    }
-    let fit: Vec<&Run> = match id.chars().count() >= PREFIX_LEAST {
-        true => runs.beginning(id).take(NAMED_MAX + 1).collect(),
-        false => Vec::new(),
-    };
-    match fit.as_slice() {
-        [] => Err(Failure::not_found(format!("there is no run {id:?}"))
-            .hint("`annals runs list` lists them")),
-        [run] => Ok(run),
-        several => {
-            let ids: Vec<String> =
-                several.iter().take(NAMED_MAX).map(|run| one_line(&run.run_id)).collect();
-            let more = if several.len() > NAMED_MAX { ", and more" } else { "" };
-            let message = format!("{id:?} is ambiguous: it fits {}{more}", ids.join(", "));
-            Err(Failure::new(Exit::Usage, "ambiguous", message).hint("give more of the id"))
-        }
-    }
 }
 
 fn show(answer: &Answer<'_>, out: &mut Output) -> Result<(), Failure> {
@@ -107,34 +91,63 @@ fn show(answer: &Answer<'_>, out: &mut Output) -> Result<(), Failure> {
         ("chain", &run.chain_id),
         ("hop", &hop),
         ("round", &round),
+        ("follows", &run.follows_run_id),
     ] {
         if let Some(value) = value {
             field(name, &one_line(value), out)?;
         }
     }
-    moments(run, out)?;
+    moments(&answer.run, &answer.claims, out)?;
     end(run, out)?;
+    if let Some(preamble) = answer.preamble {
+        out.line("preamble")?;
+        out.bytes(indented(&many_lines(preamble)).as_bytes())?;
+    }
     answer.outgoing.iter().try_for_each(|outgoing| passage(outgoing, out))
+}
+
+/// A claim on a run.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Claim {
+    #[serde(flatten)]
+    moment: Moment,
+    #[serde(flatten)]
+    owner: Owner,
+}
+
+fn claims(store: &dyn EventStore, run_id: &str) -> Result<Vec<Claim>, Failure> {
+    let mut claims = Vec::new();
+    for item in store.read_stream_of(&run_stream(run_id)?, &["run.claimed"])? {
+        let Item::Record(record) = item? else { continue };
+        let Ok(Event::RunClaimed(claim)) = Event::of(&record) else { continue };
+        let RunClaimed { worker, host, pid, lease_until, .. } = claim;
+        let owner = Owner { worker, host, pid, lease_until };
+        claims.push(Claim { moment: Moment::of(&record.fields()), owner });
+    }
+    Ok(claims)
 }
 
 fn field(name: &str, value: &str, out: &mut Output) -> Result<(), Failure> {
     out.line(&format!("{name:<10} {value}"))
 }
 
-fn moments(run: &Run, out: &mut Output) -> Result<(), Failure> {
+fn moments(told: &Told<'_>, claims: &[Claim], out: &mut Output) -> Result<(), Failure> {
+    let run = told.run;
     let time = out.time_style();
     let text = |moment: Moment| format!("#{} {}", moment.seq, time.show(moment.at));
     if let Some(requested) = run.requested {
         field("requested", &text(requested), out)?;
     }
-    if let (Some(claimed), Some(owner)) = (run.claimed, &run.owner) {
+    for (number, claim) in claims.iter().enumerate() {
+        let Claim { moment, owner } = claim;
         let (worker, host) = (one_line(&owner.worker), one_line(&owner.host));
-        let again = if run.claims > 1 { format!(", claim {}", run.claims) } else { String::new() };
-        let by = format!("{} by {worker} on {host}, pid {}{again}", text(claimed), owner.pid);
+        let again = if number > 0 { format!(", claim {}", number + 1) } else { String::new() };
+        let by = format!("{} by {worker} on {host}, pid {}{again}", text(*moment), owner.pid);
         field("claimed", &by, out)?;
-        if run.state.is_open() {
-            field("lease", &format!("until {}", time.show(owner.lease_until)), out)?;
-        }
+    }
+    if let Some(owner) = run.owner.as_ref().filter(|_| told.open) {
+        field("lease", &format!("until {}", time.show(owner.lease_until)), out)?;
     }
     if let Some(started) = run.started {
         field("started", &text(started), out)?;
@@ -166,6 +179,14 @@ fn end(run: &Run, out: &mut Output) -> Result<(), Failure> {
     }
     if let Some(reply) = end.reply_seq {
         field("reply", &format!("#{reply}"), out)?;
+    }
+    if run.late_outputs > 0 {
+        let told = count(run.late_outputs, "time");
+        field(
+            "late",
+            &format!("it said something {told} behind its end, which changes nothing"),
+            out,
+        )?;
     }
     if run.later_ends > 0 {
         let told = grouped(run.later_ends);

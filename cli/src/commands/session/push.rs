@@ -1,7 +1,5 @@
 //! `session push`: one turn into the session of a chat, which opens with its first turn. It starts no run.
 
-use std::io::Read;
-
 use annals_engine::session::event::{ChatType, ResetReason, Role};
 use annals_engine::session::push::{Chat, Command, Door, Push, Pushed, SendSwitch, Target};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
@@ -11,7 +9,7 @@ use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::output::Format;
 use crate::output::text::one_line;
-use crate::{settings, store};
+use crate::{settings, store, typed};
 
 /// Append a turn to the session of a chat
 #[derive(Debug, clap::Args)]
@@ -66,7 +64,7 @@ const ROLES: [&str; 3] = [Role::User.as_str(), Role::Assistant.as_str(), Role::S
 const UPKEEP_EVERY: u64 = 64;
 
 /// The switch of channel sessions.
-const SWITCH: &str = "session.enabled";
+pub(crate) const SWITCH: &str = "session.enabled";
 
 fn chat_types() -> PossibleValuesParser {
     PossibleValuesParser::new(ChatType::ALL.iter().map(|sort| sort.as_str()))
@@ -104,7 +102,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         thread: args.thread.clone(),
         display_name: args.display_name.clone(),
         idempotency_key: args.idempotency_key.clone(),
-        ..Push::to(Target::Chat(chat), Door::cli(), role, &text(args)?, agent)
+        ..Push::to(Target::Chat(chat), Door::cli(), role, &typed::text(&args.text)?, agent)
     };
     turn.check()?;
     let engine = store::open(&context.global)?;
@@ -144,29 +142,14 @@ fn answer(pushed: &Pushed) -> Answer {
     }
 }
 
-fn command(pushed: &Pushed) -> Option<&'static str> {
+/// The command that was obeyed.
+pub(crate) fn command(pushed: &Pushed) -> Option<&'static str> {
     Some(match pushed.command? {
         Command::Reset => "/reset",
         Command::Send(Some(SendSwitch::On)) => "/send on",
         Command::Send(Some(SendSwitch::Off)) => "/send off",
         Command::Send(None) => "/send inherit",
     })
-}
-
-fn text(args: &Args) -> Result<String, Failure> {
-    if args.text != "-" {
-        return Ok(args.text.clone());
-    }
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(|error| {
-        Failure::usage(format!("standard input cannot be read as text: {error}"))
-    })?;
-    let said = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let said = said.strip_suffix('\n').map_or(said, |said| said.strip_suffix('\r').unwrap_or(said));
-    if said.is_empty() {
-        return Err(Failure::usage("standard input is empty: the turn would say nothing"));
-    }
-    Ok(said.to_owned())
 }
 
 /// Channel sessions can be switched off; a push is then refused and not lost in silence.

@@ -4,7 +4,9 @@ use annals_engine::clock::Timestamp;
 use annals_engine::session::content;
 use annals_engine::session::history::{Message, Span};
 use annals_engine::session::key::SessionKey;
+use annals_tools::Seat;
 use annals_tools::history::sessions_history;
+use annals_tools::registry::Tool;
 use annals_tools::wire::{HistoryArgs, HistoryReply};
 use serde::Serialize;
 
@@ -13,7 +15,8 @@ use crate::exit::{Exit, Failure};
 use crate::output::table::dress;
 use crate::output::text::{bytes, count, indented, many_lines, one_line};
 use crate::output::{Format, Output, say};
-use crate::store::{self, Looked};
+use crate::seat;
+use crate::store::Looked;
 
 /// Read what was said in a session
 #[derive(Debug, clap::Args)]
@@ -55,11 +58,12 @@ struct Answer {
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("sessions history", &[Format::Table, Format::Json, Format::Jsonl])?;
-    let engine = store::open_read_only(&context.global)?;
-    let operator = store::operator()?;
-    let sessions = match SessionKey::parse(operator.meant_by(&args.key), &operator.agent) {
-        Ok(key) => engine.sessions_for_history(key.stream())?,
-        Err(_) => engine.sessions()?,
+    let engine = seat::open(&context.global)?;
+    let caller = seat::caller(&engine)?;
+    let sessions = match SessionKey::parse(caller.meant_by(&args.key), &caller.agent) {
+        Ok(key) if caller.seat == Seat::Operator => engine.sessions_for_history(key.stream())?,
+        // Whether a session is seen depends on others.
+        _ => engine.sessions()?,
     };
     let looked = Looked::over(engine, sessions, out.now)?;
     let wanted = HistoryArgs {
@@ -69,7 +73,10 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         cursor: args.cursor.clone(),
     };
     let span = if args.all_parts { Span::Whole } else { Span::Part };
-    let reply = sessions_history(&operator, &looked.view(), &wanted, span)?;
+    let view = looked.view();
+    let read = || sessions_history(&caller, &view, &wanted, span);
+    let named = Some(args.key.clone());
+    let reply = Tool::of("sessions_history")?.guarded(&caller, &view, named, read)?;
     print(reply, out)?;
     Ok(Exit::Ok)
 }

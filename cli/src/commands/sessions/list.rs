@@ -5,6 +5,7 @@ use annals_engine::session::content;
 use annals_engine::session::event::SessionKind;
 use annals_engine::session::index::{Shape, Status};
 use annals_tools::list::list;
+use annals_tools::registry::Tool;
 use annals_tools::wire::{ArchivedArg, ListArgs, ListReply, Listed};
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
@@ -14,7 +15,8 @@ use crate::exit::{Exit, Failure};
 use crate::output::table::{Cell, Column, cut};
 use crate::output::text::{count, grouped, one_line};
 use crate::output::{Format, Output, say};
-use crate::store::{self, Looked};
+use crate::seat;
+use crate::store::Looked;
 
 /// List sessions, the last changed first
 #[derive(Debug, clap::Args)]
@@ -69,7 +71,9 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
 pub(crate) fn run_for(args: &Args, shape: Shape, context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("sessions list", &[Format::Table, Format::Json, Format::Jsonl, Format::Csv])?;
-    let looked = Looked::at(store::open_read_only(&context.global)?, out.now)?;
+    let engine = seat::open(&context.global)?;
+    let caller = seat::caller(&engine)?;
+    let looked = Looked::at(engine, out.now)?;
     let wanted = ListArgs {
         kinds: args.kind.clone(),
         limit: Some(if args.limit == 0 { usize::MAX } else { args.limit }),
@@ -82,7 +86,9 @@ pub(crate) fn run_for(args: &Args, shape: Shape, context: &mut Context) -> Resul
         },
         cursor: args.cursor.clone(),
     };
-    let reply = list(&store::operator()?, &looked.view(), &wanted, shape)?;
+    let view = looked.view();
+    let tool = Tool::of("sessions_list")?;
+    let reply = tool.guarded(&caller, &view, None, || list(&caller, &view, &wanted, shape))?;
     match out.format {
         Format::Json => out.object(&Answer { ok: true, reply })?,
         Format::Jsonl => reply.sessions.iter().try_for_each(|listed| out.object(listed))?,

@@ -2,6 +2,7 @@
 
 use annals_engine::clock::Timestamp;
 use annals_engine::session::event::Role;
+use annals_tools::registry::Tool;
 use annals_tools::search::sessions_search;
 use annals_tools::wire::{SearchArgs, SearchReply};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
@@ -12,7 +13,8 @@ use crate::exit::{Exit, Failure};
 use crate::output::table::{Cell, Column, dress};
 use crate::output::text::one_line;
 use crate::output::{Format, Output, say};
-use crate::store::{self, Looked};
+use crate::seat;
+use crate::store::Looked;
 use crate::when::{self, Bound};
 
 /// Search what was said in all sessions, the newest first
@@ -70,8 +72,13 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         since: instant("--since", args.since.as_deref(), out)?,
         until: instant("--until", args.until.as_deref(), out)?,
     };
-    let looked = Looked::at(store::open_read_only(&context.global)?, out.now)?;
-    let reply = sessions_search(&store::operator()?, &looked.view(), &wanted)?;
+    let engine = seat::open(&context.global)?;
+    let caller = seat::caller(&engine)?;
+    let looked = Looked::at(engine, out.now)?;
+    let view = looked.view();
+    let search = || sessions_search(&caller, &view, &wanted);
+    let named = args.session.clone();
+    let reply = Tool::of("sessions_search")?.guarded(&caller, &view, named, search)?;
     match out.format {
         Format::Json => out.object(&Answer { ok: true, reply })?,
         Format::Jsonl => reply.results.iter().try_for_each(|hit| out.object(hit))?,
