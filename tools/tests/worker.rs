@@ -42,6 +42,7 @@ struct House {
 }
 
 impl House {
+    #[expect(clippy::disallowed_methods, reason = "the settings of a test are a file of its own")]
     fn new(folder: &Path, script: &str) -> Self {
         let text = format!(
             "{{agents: {{list: [{{id: 'main', run: {{command: '/bin/sh', args: ['-c', '{script}']}}}}]}}}}"

@@ -8,6 +8,7 @@ use annals_engine::session::index::{Row, Sessions};
 use annals_engine::session::key::{Parts, SessionKey};
 use annals_engine::session::runs::{Run, Runs};
 use annals_engine::store::{EventStore, Item};
+use annals_tools::mask::Mask;
 use annals_tools::{Caller, View};
 use serde::Serialize;
 
@@ -50,7 +51,12 @@ impl Child {
     ///
     /// # Errors
     /// Whatever reading meets.
-    pub(super) fn of(row: &Row, view: &View<'_>, runs: &Runs) -> Result<Self, Failure> {
+    pub(super) fn of(
+        row: &Row,
+        caller: &Caller,
+        view: &View<'_>,
+        runs: &Runs,
+    ) -> Result<Self, Failure> {
         let sessions = view.sessions.state();
         let shown = sessions.row_at(&row.key, &view.lens);
         let status = shown.as_ref().unwrap_or(row).status;
@@ -64,11 +70,19 @@ impl Child {
             agent_id: row.agent_id.clone(),
             requester_key: row.parent_key.clone(),
             run_id: last_run(runs, row.key.as_str()).map(|run| run.run_id.clone()),
-            task: task(view.store, row)?,
+            task: seen(&task(view.store, row)?, row.key.as_str(), caller, view),
             archived: sessions.is_archived(&row.key),
             created_at: row.created_at.as_millis(),
             age_ms: u64::try_from(age).unwrap_or(0),
         })
+    }
+}
+
+/// What was said in a session, as a caller may read it.
+pub(super) fn seen(text: &str, key: &str, caller: &Caller, view: &View<'_>) -> String {
+    match caller.is_masked(key) {
+        true => Mask::of(view.config).text(text).into_owned(),
+        false => text.to_owned(),
     }
 }
 

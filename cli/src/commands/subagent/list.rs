@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let total = rows.len();
     rows.truncate(if args.limit == 0 { total } else { args.limit });
     let runs = all_runs(view.store)?;
-    let children = rows.into_iter().map(|row| Child::of(row, &view, &runs));
+    let children = rows.into_iter().map(|row| Child::of(row, &caller, &view, &runs));
     let children: Vec<Child> = children.collect::<Result<_, _>>()?;
     match out.format {
         Format::Json => out.object(&Answer { ok: true, children, total })?,

@@ -9,7 +9,7 @@ use annals_tools::wire::runs::SendArgs;
 use annals_tools::wire::{HistoryArgs, HistoryReply};
 use serde::Serialize;
 
-use super::child::{Child, all_runs, find, last_run};
+use super::child::{Child, all_runs, find, last_run, seen};
 use crate::commands::runs::lasting;
 use crate::commands::sessions::send::{Ways, send, tell};
 use crate::commands::{Context, sessions};
@@ -91,10 +91,11 @@ fn show(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let view = looked.view();
     let row = find(view.sessions.state(), &caller, &args.id)?;
     let runs = all_runs(view.store)?;
-    let child = Child::of(row, &view, &runs)?;
+    let child = Child::of(row, &caller, &view, &runs)?;
     let run = last_run(&runs, &child.key);
     let reply = run.and_then(|run| run.end.as_ref()?.reply_seq);
     let result = announce::text_at(view.store, &child.key, reply)?;
+    let result = seen(&result, &child.key, &caller, &view);
     let wanted = HistoryArgs {
         session_key: child.key.clone(),
         limit: Some(if args.limit == 0 { usize::MAX } else { args.limit }),

@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     if let Some(id) = &args.id {
         let row = find(sessions, &caller, id)?;
         let runs = all_runs(view.store)?;
-        let child = Child::of(row, &view, &runs)?;
+        let child = Child::of(row, &caller, &view, &runs)?;
         match out.format {
             Format::Json => out.object(&One { ok: true, child: &child })?,
             _ => record(&child, last_run(&runs, &child.key), out)?,
