@@ -96,6 +96,7 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     Tools(commands::tools::Verb),
     Worker(commands::worker::Args),
+    Mcp(commands::mcp::Args),
     #[command(subcommand)]
     Heartbeat(commands::heartbeat::Verb),
     #[command(subcommand)]
@@ -108,7 +109,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("First steps", &["quickstart"]),
     ("Watch and ask", &["tail", "log", "timeline", "graph", "stats", "usage", "replay"]),
     ("Sessions", &["sessions", "session", "tools", "heartbeat"]),
-    ("Agents at work", &["ask", "subagent", "agents", "runs", "worker"]),
+    ("Agents at work", &["ask", "subagent", "agents", "runs", "worker", "mcp"]),
     ("In and out", &["import", "export"]),
     ("Care", &["doctor", "verify", "repair", "config"]),
     ("Shell", &["completions"]),

@@ -10,6 +10,7 @@ pub(crate) mod graph;
 pub(crate) mod heartbeat;
 pub(crate) mod import;
 pub(crate) mod log;
+pub(crate) mod mcp;
 pub(crate) mod quickstart;
 pub(crate) mod repair;
 pub(crate) mod replay;
@@ -87,6 +88,7 @@ fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
         Verb::Heartbeat(verb) => heartbeat::run(verb, context),
         Verb::Config(verb) => config::run(verb, context),
         Verb::Worker(args) => worker::run(args, context),
+        Verb::Mcp(args) => mcp::run(args, context),
         Verb::Completions(args) => completions::run(args, context),
     }
 }

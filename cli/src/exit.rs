@@ -5,6 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use annals_engine::{Error, ErrorKind};
+use annals_tools::fault::with_causes;
 
 /// The exit codes. Scripts rely on them: they are part of the interface, like the names of the verbs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,21 +154,6 @@ impl From<io::Error> for Failure {
 fn io_kind(error: &Error) -> Option<io::ErrorKind> {
     let source = std::error::Error::source(error)?;
     Some(source.downcast_ref::<io::Error>()?.kind())
-}
-
-fn with_causes(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        match inner.downcast_ref::<Error>() {
-            // The place was told already.
-            Some(inner) if inner.place() == error.place() => text.push_str(inner.message()),
-            _ => text.push_str(&inner.to_string()),
-        }
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use annals_engine::engine::Engine;
 use annals_engine::session::event::{Origin, SessionOpened};
 use annals_engine::session::key::SessionKey;
 use annals_engine::session::work::Waybill;
-use annals_tools::Desk;
 use annals_tools::desk::{OperatorSession, Presence, Staff};
 use annals_tools::run::{OnCall, Setup, Sinks, Until, Worker};
+use annals_tools::{Desk, Host};
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use crate::args::Global;
@@ -24,7 +25,7 @@ use crate::store;
 pub(crate) struct Office {
     engine: Engine,
     setup: Arc<Setup>,
-    staff: OnCall,
+    staff: Arc<OnCall>,
     operator: OperatorSession,
     child_timeout: Duration,
     before_task: Option<String>,
@@ -52,7 +53,7 @@ impl Office {
             Workers::OnCall => Some(worker_command(global)?),
             Workers::Never => None,
         };
-        let staff = OnCall::new(engine.clone(), command);
+        let staff = Arc::new(OnCall::new(engine.clone(), command));
         let operator = operator()?;
         let (child_timeout, before_task) = (Duration::ZERO, None);
         Ok(Self { engine: engine.clone(), setup, staff, operator, child_timeout, before_task })
@@ -73,7 +74,7 @@ impl Office {
 
     /// What tools work with.
     pub(crate) fn desk(&self) -> Desk<'_> {
-        self.desk_with(&self.staff)
+        self.desk_with(&*self.staff)
     }
 
     /// The same where this process does the work itself.
@@ -89,6 +90,7 @@ impl Office {
             operator: &self.operator,
             child_timeout: self.child_timeout,
             before_task: self.before_task.as_deref(),
+            gone: None,
         }
     }
 
@@ -117,6 +119,13 @@ impl Office {
         Ok(())
     }
 
+    /// What serves tools call after call.
+    pub(crate) fn host(&self) -> Host {
+        let (engine, setup) = (self.engine.clone(), Arc::clone(&self.setup));
+        let (staff, operator) = (Arc::clone(&self.staff), self.operator.clone());
+        Host::new(engine, setup, staff, operator, self.child_timeout)
+    }
+
     /// Works in this process.
     ///
     /// # Errors
@@ -124,11 +133,7 @@ impl Office {
     pub(crate) fn work(&self, until: Until, stop: watch::Receiver<bool>) -> Result<(), Failure> {
         let carrier = Arc::new(Sinks::of(settings::get()?)?);
         let worker = Worker::new(self.engine.clone(), Arc::clone(&self.setup), carrier)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .map_err(|e| annals_engine::Error::io("cannot start the worker's threads", e))?;
+        let runtime = runtime()?;
         let worked = runtime.block_on(worker.work(until, stop));
         // Late output of agents is not waited for.
         runtime.shutdown_timeout(Duration::from_millis(200));
@@ -150,6 +155,16 @@ fn note(presence: &Presence) {
     if let Presence::Nobody(how) = presence {
         say(&format!("note: no worker: {how}"));
     }
+}
+
+/// A runtime for what serves or works.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let built = builder.worker_threads(2).enable_all().build();
+    Ok(built.map_err(|e| annals_engine::Error::io("cannot start threads", e))?)
 }
 
 /// The session in whose name the operator asks: the chat of the command line.

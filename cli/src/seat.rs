@@ -3,7 +3,8 @@
 
 use annals_engine::ErrorKind;
 use annals_engine::engine::Engine;
-use annals_tools::{Caller, View};
+use annals_tools::caller::TokenHash;
+use annals_tools::{Caller, Identity, View};
 
 use crate::args::{Global, Verb};
 use crate::commands::{agents, config, runs};
@@ -32,7 +33,8 @@ pub(crate) fn is_operators() -> bool {
 /// Denied.
 pub(crate) fn admit(verb: &Verb) -> Result<(), Failure> {
     let guarded = match verb {
-        Verb::Sessions(_) | Verb::Tools(_) | Verb::Subagent(_) | Verb::Completions(_) => true,
+        Verb::Sessions(_) | Verb::Tools(_) | Verb::Subagent(_) | Verb::Mcp(_) => true,
+        Verb::Completions(_) => true,
         Verb::Runs(verb) => !matches!(verb, runs::Verb::Show(_)),
         Verb::Agents(verb) => matches!(verb, agents::Verb::List(_)),
         Verb::Config(verb) => config::only_shows(verb),
@@ -98,4 +100,20 @@ pub(crate) fn caller_as(
     let sessions = view.sessions.state();
     let found = store::operator()?.find(sessions, name)?;
     Ok(Caller::in_session(sessions, settings::get()?, found.key)?)
+}
+
+/// Who calls, for what serves many calls: it is looked up with each of them what the caller may do then.
+///
+/// # Errors
+/// As [`caller`] and [`caller_as`].
+pub(crate) fn identity(engine: &Engine, session: Option<&str>) -> Result<Identity, Failure> {
+    match (session, token()) {
+        (None, None) => Ok(Identity::Operator),
+        (None, Some(token)) => caller(engine).map(|_| Identity::Run(TokenHash::of(&token))),
+        (Some(name), _) => {
+            operators("--as")?;
+            let sessions = engine.sessions()?;
+            Ok(Identity::Session(store::operator()?.find(sessions.state(), name)?.key))
+        }
+    }
 }

@@ -12,10 +12,8 @@ use annals_engine::id::StreamName;
 use annals_engine::import::{DiskTree, Node, SourceTree};
 use annals_engine::projection::Folded;
 use annals_engine::session::index::{Lens, Sessions, TimeRules};
-use annals_engine::session::key::AgentId;
 use annals_engine::session::reset::{Rule, SessionType, Standing};
 use annals_engine::{Error, ErrorKind};
-use annals_tools::caller::MainBucket;
 use annals_tools::{Caller, Desk, View};
 use etcetera::BaseStrategy;
 
@@ -200,11 +198,7 @@ pub(crate) fn keep_up(engine: &Engine, out: &mut Output) -> Result<(), Failure> 
 /// # Errors
 /// Usage, for settings that cannot be.
 pub(crate) fn operator() -> Result<Caller, Failure> {
-    let config = settings::get()?;
-    let agent = config.default_agent().map_or_else(|| AgentId::parse("main"), Ok)?;
-    let shared = config.text("session.scope") == Some("global");
-    let main = if shared { MainBucket::Shared } else { MainBucket::OfAgent };
-    Ok(Caller { main, ..Caller::operator(agent) })
+    Ok(Caller::operator_of(settings::get()?)?)
 }
 
 /// A store as of a moment, under the rules in force.

@@ -35,6 +35,7 @@ fn help_is_as_written_down() {
         "repair",
         "config",
         "tools",
+        "mcp",
         "heartbeat",
         "completions",
         "graph",

@@ -16,6 +16,7 @@ mod follow;
 mod help;
 mod keeping;
 mod masking;
+mod mcp;
 mod memory;
 mod pictures;
 mod pipes;

@@ -8,6 +8,7 @@ use annals_engine::session::index::Names;
 use annals_engine::session::key::{AgentId, SessionKey};
 
 pub use annals_engine::session::key::MainBucket;
+pub use token::TokenHash;
 
 use crate::visibility::Visibility;
 

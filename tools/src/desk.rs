@@ -2,6 +2,7 @@
 //! sees to it that somebody does the work.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use annals_engine::Result;
@@ -28,6 +29,8 @@ pub struct Desk<'a> {
     /// What a child is told before its task, in its prompt and in no transcript: where the conversation stands in which
     /// the operator asks for it.
     pub before_task: Option<&'a str>,
+    /// Becomes true when whoever asks has gone: a tool that waits then answers as if its time were up.
+    pub gone: Option<&'a AtomicBool>,
 }
 
 /// The session in whose name the operator asks: the chat of the command line.

@@ -5,10 +5,13 @@
 pub mod agents;
 pub mod caller;
 pub mod desk;
+pub mod fault;
 pub mod history;
+pub mod host;
 pub mod ingress;
 pub mod list;
 pub mod mask;
+pub mod mcp;
 pub mod registry;
 pub mod run;
 pub mod runs;
@@ -24,4 +27,5 @@ pub mod wire;
 
 pub use caller::{Caller, Seat};
 pub use desk::Desk;
+pub use host::{Host, Identity};
 pub use view::View;

@@ -7,6 +7,7 @@ use annals_engine::session::history::Span;
 use annals_engine::session::key::SessionKey;
 use annals_engine::store::Append;
 use annals_engine::{Error, ErrorKind, Result};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -33,8 +34,21 @@ pub struct Tool {
     pub name: &'static str,
     /// What it does, for the model that calls it.
     pub about: &'static str,
+    /// What a call does.
+    pub effect: Effect,
     schema: fn() -> Value,
     run: fn(&Caller, &View<'_>, Value) -> Result<Value>,
+}
+
+/// What a call of a tool does, beside answering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: it reads.
+    None,
+    /// It makes an agent work.
+    Work,
+    /// It ends work.
+    End,
 }
 
 /// All tools, in the order in which they are listed.
@@ -42,12 +56,14 @@ pub const TOOLS: &[Tool] = &[
     Tool {
         name: "sessions_list",
         about: "List sessions, the last changed first. Tool results are left out of their messages.",
+        effect: Effect::None,
         schema: schema_of::<ListArgs>,
         run: |caller, view, args| reply(&sessions_list(caller, view, &read(args)?)?),
     },
     Tool {
         name: "sessions_history",
         about: "Read what was said in one session: the newest page first, inside it the oldest message first.",
+        effect: Effect::None,
         schema: schema_of::<HistoryArgs>,
         run: |caller, view, args| {
             let args: HistoryArgs = read(args)?;
@@ -57,30 +73,35 @@ pub const TOOLS: &[Tool] = &[
     Tool {
         name: "sessions_search",
         about: "Find turns in which all words occur, in any session, the newest first.",
+        effect: Effect::None,
         schema: schema_of::<SearchArgs>,
         run: |caller, view, args| reply(&sessions_search(caller, view, &read(args)?)?),
     },
     Tool {
         name: "sessions_send",
         about: "Send a message to another session and wait for its reply. After a timeout the message is with the session all the same: do not send it again.",
+        effect: Effect::Work,
         schema: schema_of::<SendArgs>,
         run: |caller, view, args| reply(&sessions_send(caller, view, desk(view)?, &read(args)?)?),
     },
     Tool {
         name: "sessions_spawn",
         about: "Give a task to a child, which works on it by itself. Its result is announced to this session when it has ended.",
+        effect: Effect::Work,
         schema: schema_of::<SpawnArgs>,
         run: |caller, view, args| reply(&sessions_spawn(caller, view, desk(view)?, &read(args)?)?),
     },
     Tool {
         name: "session_status",
         about: "See how a session is, what is at work in it, and what happened since an earlier look.",
+        effect: Effect::None,
         schema: schema_of::<StatusArgs>,
         run: |caller, view, args| reply(&session_status(caller, view, desk(view)?, &read(args)?)?),
     },
     Tool {
         name: "agents_list",
         about: "List the agents that children may be of.",
+        effect: Effect::None,
         schema: schema_of::<AgentsArgs>,
         run: |caller, view, args| {
             let AgentsArgs {} = read(args)?;
@@ -90,12 +111,14 @@ pub const TOOLS: &[Tool] = &[
     Tool {
         name: "runs_wait",
         about: "Wait until runs have ended, and get their replies.",
+        effect: Effect::None,
         schema: schema_of::<WaitArgs>,
         run: |caller, view, args| reply(&runs_wait(caller, view, desk(view)?, &read(args)?)?),
     },
     Tool {
         name: "runs_cancel",
         about: "End a run that you have spawned or sent.",
+        effect: Effect::End,
         schema: schema_of::<CancelArgs>,
         run: |caller, view, args| reply(&runs_cancel(caller, desk(view)?, &read(args)?)?),
     },
@@ -134,6 +157,12 @@ impl Tool {
     pub fn asks_for_work(&self) -> bool {
         !self.name.starts_with("sessions_")
             || matches!(self.name, "sessions_send" | "sessions_spawn")
+    }
+
+    /// Whether a call may last: it waits for what agents do.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        matches!(self.name, "sessions_send" | "runs_wait")
     }
 
     /// Calls it, under its guard.
@@ -199,13 +228,35 @@ fn denied(verb: &str, mut target: String, reason: &str) -> Refusal {
     }
 }
 
-fn read<T: DeserializeOwned>(args: Value) -> Result<T> {
+fn read<T: DeserializeOwned + JsonSchema>(args: Value) -> Result<T> {
     let args = if args.is_null() { Value::Object(serde_json::Map::new()) } else { args };
-    serde_json::from_value(args).map_err(|e| {
-        Error::invalid(format!("the arguments do not fit: {e}"))
-            .field("arguments")
-            .hint("the tool's schema says what fits")
+    serde_path_to_error::deserialize(args).map_err(|e| {
+        let path = e.path().to_string();
+        let known = path != ".";
+        let error = Error::invalid(format!("the arguments do not fit: {}", e.inner()))
+            .hint(legal(&schema_of::<T>(), if known { &path } else { "" }));
+        error.field(if known { path } else { "arguments".to_owned() })
     })
+}
+
+/// What fits, in words: of one argument, or of all.
+fn legal(schema: &Value, path: &str) -> String {
+    let name = path.split(['.', '[']).next().unwrap_or_default();
+    if let Some(Value::Object(property)) = schema["properties"].get(name) {
+        return format!("{name} is {}", Value::Object(property.clone()));
+    }
+    let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+    let names = schema["properties"].as_object().into_iter().flat_map(|all| all.keys());
+    let told = names.map(|name| match required.iter().any(|must| must == name) {
+        true => format!("{name} (must be there)"),
+        false => name.clone(),
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() {
+        "it takes none".to_owned()
+    } else {
+        format!("they are {}", told.join(", "))
+    }
 }
 
 fn reply(answer: &impl Serialize) -> Result<Value> {

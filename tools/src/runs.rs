@@ -48,7 +48,7 @@ pub fn runs_wait(
     }
     let most = if caller.seat == Seat::Operator { u64::MAX } else { WAIT_MAX };
     let within = Duration::from_secs(args.timeout_seconds.unwrap_or(WAIT_SECONDS).min(most));
-    ends(store, &seen, within)?;
+    ends(desk, &seen, within)?;
     let work = desk.engine.work()?;
     let mut runs = Vec::new();
     for run_id in &args.run_ids {

@@ -14,6 +14,10 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     for name in ["$schema", "title"] {
         schema.remove(name);
     }
+    // An object without any is spelled out as well: some clients look for them.
+    if schema.get("properties").is_none() {
+        schema.insert("properties".to_owned(), Value::Object(serde_json::Map::new()));
+    }
     schema.to_value()
 }
 

@@ -183,9 +183,8 @@ impl Wish<'_> {
         if self.wait == 0 {
             return Ok(SendReply { run_id, status: "accepted", delivery, ..reply });
         }
-        let store = self.desk.engine.store();
         let within = Duration::from_secs(self.wait);
-        let mut ends = ends(store, &[&self.run_id], within)?;
+        let mut ends = ends(self.desk, &[&self.run_id], within)?;
         let Some(end) = ends.remove(&self.run_id) else {
             let error = format!(
                 "no reply within {} s; the message is with the session and the work goes on: wait with runs_wait, or \

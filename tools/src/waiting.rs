@@ -1,22 +1,31 @@
 //! Waiting for the ends of runs, by following the log: who asks again after a break finds what has happened meanwhile.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use annals_engine::Result;
 use annals_engine::session::event::{Event, RunFinished, run_stream};
 use annals_engine::session::run::announce;
-use annals_engine::store::{EventStore, Filter, Followed, Item, NamePattern, Read, View};
+use annals_engine::store::{Filter, Followed, Item, NamePattern, Read, View};
 
-/// The ends of runs, as far as they come in time; of a run that does not exist there is none.
+use crate::desk::Desk;
+
+/// So soon it is noticed that whoever waits has gone.
+const NOTICES: Duration = Duration::from_millis(250);
+
+/// The ends of runs, as far as they come in time and somebody is there to hear of them; of a run that does not exist there
+/// is none.
 ///
 /// # Errors
 /// Whatever reading meets.
 pub(crate) fn ends(
-    store: &dyn EventStore,
+    desk: &Desk<'_>,
     run_ids: &[&str],
     within: Duration,
 ) -> Result<BTreeMap<String, RunFinished>> {
+    let store = desk.engine.store();
+    let gone = || desk.gone.is_some_and(|gone: &AtomicBool| gone.load(Ordering::SeqCst));
     let until = Instant::now().checked_add(within);
     // Where to follow from is taken before looking, so that no end comes between the two.
     let after = store.end(View::Durable)?;
@@ -38,11 +47,16 @@ pub(crate) fn ends(
     let filter = Filter { streams, types };
     let mut left = open.len();
     let mut follower = store.follow(Read::after(after).filter(filter))?;
-    while left > 0 {
+    while left > 0 && !gone() {
         let rest = until.map(|until| until.saturating_duration_since(Instant::now()));
         if rest.is_some_and(|rest| rest.is_zero()) {
             break;
         }
+        let rest = if desk.gone.is_some() {
+            rest.map(|rest| rest.min(NOTICES)).or(Some(NOTICES))
+        } else {
+            rest
+        };
         let Followed::Item(Item::Record(record)) = follower.next(rest)? else { continue };
         if let Ok(Event::RunFinished(end)) = Event::of(&record)
             && !ends.contains_key(&end.run_id)

@@ -11,15 +11,51 @@ use super::{Caller, Toolset};
 use crate::run::worker::hash_of;
 use crate::visibility::Visibility;
 
+/// The SHA-256 of a token, in lower-case hexadecimal: all that is ever kept of one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TokenHash(String);
+
+impl TokenHash {
+    /// The hash of a token.
+    #[must_use]
+    pub fn of(token: &str) -> Self {
+        Self(hash_of(token))
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl Caller {
+    /// The operator as the settings have it: `main` is the bucket of the agent that sessions belong to when nobody says
+    /// otherwise.
+    ///
+    /// # Errors
+    /// `InvalidInput` for settings in which no agent is the default.
+    pub fn operator_of(config: &Config) -> Result<Self> {
+        let agent = config.default_agent().map_or_else(|| AgentId::parse("main"), Ok)?;
+        Ok(Self { main: main_bucket(config), ..Self::operator(agent) })
+    }
+
     /// The run that a token was made for, in the session that it works on. The token lives as long as the run: from its
     /// claim to its end.
     ///
     /// # Errors
     /// `Refused` for a token of no run at work; whatever reading meets.
     pub fn of_token(engine: &Engine, config: &Config, token: &str) -> Result<Self> {
+        Self::of_token_hash(engine, config, &TokenHash::of(token))
+    }
+
+    /// The same by the token's hash.
+    ///
+    /// # Errors
+    /// As [`Caller::of_token`].
+    pub fn of_token_hash(engine: &Engine, config: &Config, token: &TokenHash) -> Result<Self> {
         let work = engine.work()?;
-        let Some(run) = work.state().holder_of(&hash_of(token)) else {
+        let Some(run) = work.state().holder_of(token.as_str()) else {
             let message = "the token belongs to no run that is at work";
             return Err(Error::new(ErrorKind::Refused, message)
                 .field("token")
@@ -45,9 +81,16 @@ impl Caller {
         let child = named.as_ref().is_some_and(|key| matches!(key.parts(), Parts::Subagent { .. }))
             || row.is_some_and(|row| row.spawn_depth > 0);
         let tools = if child { Toolset::of_child(config) } else { Toolset::All };
-        let shared = config.text("session.scope") == Some("global");
-        let main = if shared { MainBucket::Shared } else { MainBucket::OfAgent };
+        let main = main_bucket(config);
         Ok(Self { main, tools, ..Self::session(agent, key, Visibility::of(config)) })
+    }
+}
+
+/// What `main` stands for.
+fn main_bucket(config: &Config) -> MainBucket {
+    match config.text("session.scope") {
+        Some("global") => MainBucket::Shared,
+        _ => MainBucket::OfAgent,
     }
 }
 

@@ -1,0 +1,104 @@
+//! The tools and the sessions over the Model Context Protocol, in both of its ways: revisions up to 2025-11-25, which begin
+//! with a handshake, and from 2026-07-28 on, where every request says for itself what it is.
+//!
+//! | module | what |
+//! |---|---|
+//! | `handler` | what is answered to each request |
+//! | `call` | a call of a tool: on a thread of its own, with progress, until its end or until nobody waits for it |
+//! | `progress` | what is told meanwhile |
+//! | `resource` | sessions and runs as resources, and their names |
+//! | `updates` | who wants to hear of which resource, and the follower of the log that tells them |
+//! | `lines` | messages as lines, as on standard input and output |
+//!
+//! Who calls is bound where a connection begins, or by what came with an HTTP request; no argument says it. What fails in a
+//! tool is the tool's answer; errors of the protocol are for requests that name nothing that there is.
+
+mod call;
+mod handler;
+mod lines;
+mod progress;
+mod resource;
+mod updates;
+
+use std::sync::Arc;
+
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, watch};
+
+pub use handler::Handler;
+
+use crate::host::{Host, Identity};
+use handler::Door;
+use updates::Bell;
+
+/// So many calls are at work at a time, those that wait for agents among them; further ones wait for their turn.
+const CALLS_MAX: usize = 128;
+
+/// What serves the protocol in one process: any number of connections over one store.
+#[derive(Clone, Debug)]
+pub struct Service {
+    host: Host,
+    calls: Arc<Semaphore>,
+    bell: Arc<Bell>,
+    /// Becomes true when all is to end: calls that wait are then answered as if their time were up.
+    ends: watch::Receiver<bool>,
+}
+
+impl Service {
+    /// Serves a store, until `ends` becomes true.
+    #[must_use]
+    pub fn new(host: Host, ends: watch::Receiver<bool>) -> Self {
+        let bell = Arc::new(Bell::new(host.clone()));
+        Self { host, calls: Arc::new(Semaphore::new(CALLS_MAX)), bell, ends }
+    }
+
+    /// What answers on a connection of one caller.
+    #[must_use]
+    pub fn bound_to(&self, who: Identity) -> Handler {
+        Handler::new(self.clone(), Door::Bound(who))
+    }
+
+    /// What answers where every request says who calls, by an [`Identity`] among the extensions of its HTTP request.
+    #[must_use]
+    pub fn of_requests(&self) -> Handler {
+        Handler::new(self.clone(), Door::OfRequest)
+    }
+}
+
+/// Serves one caller on standard input and output until the input ends. Nothing else may write to standard output.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_stdio(host: Host, who: Identity) -> Result<(), Box<ServerInitializeError>> {
+    let (read, write) = rmcp::transport::io::stdio_pipes();
+    serve(host, who, read, write).await
+}
+
+/// Serves one caller on two streams of lines until the first of them ends.
+///
+/// # Errors
+/// What went wrong at the beginning of the protocol; a stream that ends is no error.
+pub async fn serve<R, W>(
+    host: Host,
+    who: Identity,
+    read: R,
+    write: W,
+) -> Result<(), Box<ServerInitializeError>>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let (end, ends) = watch::channel(false);
+    let handler = Service::new(host, ends).bound_to(who);
+    match handler.serve(lines::Lines::new(read, write, end)).await {
+        Ok(running) => {
+            // How the loop over messages ended: at the end of its input, or not at all.
+            drop(running.waiting().await);
+            Ok(())
+        }
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(Box::new(error)),
+    }
+}
