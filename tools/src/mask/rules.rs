@@ -21,13 +21,13 @@ const GROUPS: [Group; 2] = [
         candidate: concat!(
             r"PRIVATE KEY|eyJ[A-Za-z0-9_-]{8}|sk-[A-Za-z0-9_-]{16}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_",
             r"|xox[a-z]-|xapp-|AKIA[A-Z0-9]{16}|ASIA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}|whsec_",
-            r#"|://[^\s/:@?#"]{0,200}:[^\s/@"]{1,200}@|:\\/\\/"#,
+            r#"|://[^\s/:@?#"]*:[^\s/@"]+@|:\\/\\/"#,
             r"|(?:earer|EARER|asic|ASIC)[ \t]+[A-Za-z0-9._~+/=-]{8}|\\u00[2-7]",
         ),
         rules: &[
             (
                 "private-key",
-                r"(?s)(?<s>-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z))",
+                r"(?s)(?<s>-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z))",
             ),
             ("jwt", r"(?-u:\b)(?<s>eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)"),
             ("openai-key", r"(?-u:\b)(?<s>sk-[A-Za-z0-9_-]{16,})"),
@@ -39,7 +39,7 @@ const GROUPS: [Group; 2] = [
             ("aws-key", r"(?-u:\b)(?<s>(?:AKIA|ASIA)[A-Z0-9]{16})(?-u:\b)"),
             ("google-key", r"(?-u:\b)(?<s>AIza[A-Za-z0-9_-]{35})"),
             ("webhook-secret", r"(?-u:\b)(?<s>whsec_[A-Za-z0-9+/=_-]{16,})"),
-            ("url-password", r"://[^\s/:@?#]{0,200}:(?<s>[^\s/@]{1,200})@"),
+            ("url-password", r"://[^\s/:@?#]*:(?<s>[^\s/@]+)@"),
             (
                 "authorization",
                 r"(?<scheme>earer|EARER|asic|ASIC)[ \t]+(?<s>[A-Za-z0-9._~+/=-]{8,})",
@@ -52,7 +52,7 @@ const GROUPS: [Group; 2] = [
             ASSIGNMENT,
             concat!(
                 r#"(?<name><names>)\\?["'`]?(?<sep>[ \t]{0,8}(?::=|=>|=|:)[ \t]{0,8})"#,
-                r#"(?:\\?["'`](?<q>[^"'`\\\n]{4,400})|(?<u>[^\s"'`,;&|<>(){}\\]{4,400}))(?<end>\(?)"#,
+                r#"(?:\\?["'`](?<q>[^"'`\\\n]{4,})|(?<u>[^\s"'`,;&|<>(){}\\]{4,}))(?<end>\(?)"#,
             ),
         )],
     },
