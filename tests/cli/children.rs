@@ -27,17 +27,22 @@ fn answer(child: Child) -> (Option<i32>, Value) {
 }
 
 /// Goal: who spawns is answered at once, and the child is worked on behind the end of the call by a worker that holds
-/// nothing of it. Method: a shell that takes the answer into a variable while the agent waits; then its end is let come.
+/// nothing of it. Method: a shell that holds a lock takes the answer into a variable while the agent waits; then its end is
+/// let come.
 #[test]
 fn behind_the_call() {
     let home = Home::new();
     let waits = fifo(&home, "go");
     configure_agents(&home, &[("main", &["read", &format!("wait={waits}"), "say=counted"])]);
+    let lock = home.path().join("lock").display().to_string();
     let script = format!(
-        "child=$({} subagent spawn 'count the words' --label words 2>&1) && echo \"<$child>\"",
+        "exec 9>'{lock}'; flock 9; \
+         child=$({} subagent spawn 'count the words' --label words 2>&1) && echo \"<$child>\"",
         env!("CARGO_BIN_EXE_annals")
     );
     let ran = Ran::of(home.other("/bin/sh", &["-c", &script]));
+    let free = Ran::of(home.other("flock", &["-n", &lock, "true"]));
+    assert_eq!(free.code, Some(0), "the lock of the shell went with it: {free:#?}");
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     assert!(ran.stdout.starts_with("<agent:main:subagent:"), "{ran:#?}");
     assert!(ran.stdout.contains("announced to cli:default"), "{ran:#?}");
