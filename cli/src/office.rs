@@ -48,6 +48,8 @@ impl Office {
     pub(crate) fn of(engine: &Engine, global: &Global, workers: Workers) -> Result<Self, Failure> {
         let config = settings::get()?;
         let folder = store::folder(global)?;
+        // What cannot be sent through is told before anything is asked for.
+        Sinks::of(config)?;
         let setup = Arc::new(Setup::of(config, folder)?);
         let command = match workers {
             Workers::OnCall => Some(worker_command(global)?),

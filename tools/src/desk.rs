@@ -73,6 +73,14 @@ impl Presence {
 }
 
 impl Desk<'_> {
+    /// Sees to it that somebody works on a run that is accepted; what an answer says when nobody does. That nobody could be
+    /// called takes nothing back.
+    #[must_use]
+    pub fn called(&self, run_id: &str) -> Option<String> {
+        let presence = self.staff.called(run_id);
+        presence.unwrap_or_else(|error| Presence::Nobody(error.to_string())).told()
+    }
+
     /// The session in whose name a caller asks.
     #[must_use]
     pub fn requester<'c>(&'c self, caller: &'c Caller) -> &'c StreamName {

@@ -45,7 +45,8 @@ pub fn sessions_send(
     };
     let wish = Wish { caller, desk, args, to: &found.key, run_id: run_id.to_string(), wait };
     let sent = match wish.sent_before()? {
-        true => SendReply::default(),
+        // Who sent it may not have come so far as to call anybody.
+        true => wish.called(),
         false => wish.send()?,
     };
     if sent.reason.is_some() {
@@ -161,19 +162,22 @@ impl Wish<'_> {
                 error: Some(reason.detail),
                 ..SendReply::default()
             }),
-            Ok((Asked::Accepted { .. }, _)) => {
-                let worker = desk.staff.called(&self.run_id)?.told();
-                Ok(SendReply { worker, ..SendReply::default() })
-            }
+            Ok((Asked::Accepted { .. }, _)) => Ok(self.called()),
             // Another call with the same key came first.
             Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
                 match self.sent_before()? {
-                    true => Ok(SendReply::default()),
+                    true => Ok(self.called()),
                     false => Err(error),
                 }
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Sees to it that somebody works. The message is accepted, whatever comes of that.
+    fn called(&self) -> SendReply {
+        let worker = self.desk.called(&self.run_id);
+        SendReply { worker, ..SendReply::default() }
     }
 
     /// Waits for the reply.

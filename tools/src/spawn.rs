@@ -63,7 +63,8 @@ impl Wish<'_> {
                 .field("idempotencyKey")
                 .hint("give another task a key of its own"));
         }
-        Ok(Some(self.accepted(&request.session_key)))
+        let worker = self.desk.called(&self.run_id);
+        Ok(Some(SpawnReply { worker, ..self.accepted(&request.session_key) }))
     }
 
     fn accepted(&self, child: &str) -> SpawnReply {
@@ -163,12 +164,17 @@ impl Wish<'_> {
             Ok(Asked::Refused(reason)) => Ok(refused(reason)),
             Ok(Asked::Accepted { .. }) => {
                 let attachments = written.map(Written::keep).unwrap_or_default();
-                let worker = self.desk.staff.called(&self.run_id)?.told();
+                let worker = self.desk.called(&self.run_id);
                 Ok(SpawnReply { attachments, worker, ..self.accepted(child.as_str()) })
             }
             // Another call with the same key came first.
             Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
                 self.spawned_before()?.ok_or(error)
+            }
+            // The child may be there: its files stay.
+            Err(error) if *error.kind() == ErrorKind::Indeterminate => {
+                drop(written.map(Written::keep));
+                Err(error)
             }
             Err(error) => Err(error),
         }

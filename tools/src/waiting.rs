@@ -1,6 +1,6 @@
 //! Waiting for the ends of runs, by following the log: who asks again after a break finds what has happened meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ pub(crate) fn ends(
     let after = store.end(View::Durable)?;
     let mut ends = BTreeMap::new();
     let mut open = Vec::new();
-    for run_id in run_ids {
+    for run_id in run_ids.iter().collect::<BTreeSet<_>>() {
         let told = announce::told(store, run_id)?;
         match told.finished {
             Some(end) => drop(ends.insert((*run_id).to_owned(), end)),

@@ -26,6 +26,9 @@ pub(super) struct Ready {
 /// The most characters of a context that goes before a prompt.
 const CONTEXT_CHARS: usize = 60_000;
 
+/// The longest time limit, in seconds: a year. No clock can be set to more than it counts to.
+const TIMEOUT_MAX: u64 = 365 * 24 * 60 * 60;
+
 /// Puts together what an agent is asked in a run, as the log has it now.
 ///
 /// # Errors
@@ -56,7 +59,7 @@ pub(super) fn ready(
     };
     let own_model = || sessions.state().own_model(&key).map(str::to_owned);
     let own_thinking = || row.and_then(|row| row.thinking_level.clone());
-    let seconds = Some(run.timeout_seconds).filter(|seconds| *seconds > 0);
+    let seconds = Some(run.timeout_seconds.min(TIMEOUT_MAX)).filter(|seconds| *seconds > 0);
     let job = Job {
         run_id: run.run_id.clone(),
         session_key: run.session_key.clone(),
@@ -100,6 +103,8 @@ fn message(run: &Wanted, preamble: Option<&str>, said: &str) -> String {
         Some(block) if said.is_empty() => block.to_owned(),
         Some(block) if from_others => format!("{block}\n{}", fenced(&run.run_id, said)),
         Some(block) => format!("{block}\n{said}"),
+        // A session that an announce wakes is told what a child said.
+        None if run.kind == RunKind::Announce => fenced(&run.run_id, said),
         None => said.to_owned(),
     }
 }

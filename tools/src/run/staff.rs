@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use annals_engine::engine::Engine;
 use annals_engine::{Error, Result};
@@ -30,9 +31,17 @@ impl OnCall {
 
 impl Staff for OnCall {
     fn called(&self, _run_id: &str) -> Result<Presence> {
-        // Who gets the role sees that nobody had it, and gives it back.
-        if self.engine.take_worker_role()?.is_none() {
-            return Ok(Presence::Home);
+        // Who gets the role sees that nobody had it, and gives it back. Another who looks just now has it for a moment.
+        for look in 0..LOOKS {
+            if look > 0 {
+                std::thread::park_timeout(BETWEEN_LOOKS);
+            }
+            if self.engine.take_worker_role()?.is_some() {
+                break;
+            }
+            if look + 1 == LOOKS {
+                return Ok(Presence::Home);
+            }
         }
         let Some((program, arguments)) = &self.command else {
             return Ok(Presence::Nobody(HOW.to_owned()));
@@ -58,6 +67,10 @@ fn detach(program: &PathBuf, arguments: &[String]) -> Result<()> {
     let started = command.spawn();
     started.map(drop).map_err(|e| Error::io("cannot start a worker", e).path(program))
 }
+
+/// Whoever has the role at each of so many looks is at home.
+const LOOKS: u32 = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// The first descriptor behind the three that every process has.
 const FIRST_OF_OTHERS: i32 = 3;

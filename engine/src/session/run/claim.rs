@@ -195,7 +195,7 @@ pub fn kill(
     if run.is_claimed() {
         return Ok(Killed::Asked);
     }
-    let end = End::without_output(RunStatus::Killed, "killed");
+    let end = End::without_output(RunStatus::Killed, "kill");
     let ended = finish(stage, batch, rules, (run_id, None), (&end, earlier))?;
     Ok(if ended == Finished::Now { Killed::Ended } else { Killed::NotOpen })
 }

@@ -240,6 +240,8 @@ impl Close<'_> {
         let Ok(key) = StreamName::new(self.run.session_key.as_str()) else { return Ok(()) };
         let carried = match self.end.status {
             RunStatus::Ok => Carried::Reply { seq: self.reply_seq, said: self.said },
+            // Nobody has asked for an announce: that there is none is nothing to tell people.
+            _ if self.run.kind == RunKind::Announce => Carried::Nothing("error"),
             _ => Carried::Failure,
         };
         deliver(self.stage, batch, self.rules, &key, (&self.run.run_id, carried, self.cause))

@@ -211,7 +211,12 @@ impl Attempt<'_> {
         }
         let sink = self.rules.sink(channel);
         if sink == LOG {
-            return self.ends(batch, Ending::Delivered, turn_seq);
+            // The log is the delivery where it was always to be, not where a sink has gone that was tried before.
+            let ending = match self.outgoing.tries {
+                0 => Ending::Delivered,
+                _ => Ending::Failed("no_sink".to_owned()),
+            };
+            return self.ends(batch, ending, turn_seq);
         }
         let attempt_id = batch.id(0).to_string();
         let step = Step { attempt_id: Some(&attempt_id), sink: Some(sink), reason: None, turn_seq };

@@ -106,5 +106,7 @@ pub(super) fn shortened(text: &str) -> Cow<'_, str> {
 /// Text of others between fences.
 #[must_use]
 pub fn fenced(run_id: &str, text: &str) -> String {
-    format!("<<<untrusted {run_id}\n{}\n{run_id} untrusted>>>\n", text.trim_end_matches('\n'))
+    // Whoever gave the call an idempotency key can work out the id.
+    let text = text.trim_end_matches('\n').replace(run_id, "(run)");
+    format!("<<<untrusted {run_id}\n{text}\n{run_id} untrusted>>>\n")
 }

@@ -14,6 +14,8 @@ use annals_engine::{ErrorKind, Result};
 use sha2::{Digest, Sha256};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::mask::Mask;
+
 use super::super::prompt::{Ready, ready};
 use super::super::runner::{Heard, Stop};
 use super::super::spec::AgentSpec;
@@ -74,7 +76,7 @@ impl Worker {
         };
         job.token = Some(token);
         let starting = Starting {
-            command: shown(&spec, job.agent_session_id.is_some()),
+            command: shown(&spec, job.agent_session_id.is_some(), &Mask::of(&self.setup.config)),
             cwd: spec.cwd.display().to_string(),
             trimmed,
         };
@@ -197,11 +199,12 @@ pub fn before_the_end(engine: &Engine, run: &Wanted) -> Result<(Earlier, Vec<Str
     Ok((earlier, keys))
 }
 
-/// The command as it is recorded: placeholders stand for what is filled in, so that no text of anybody gets in.
-fn shown(spec: &AgentSpec, resuming: bool) -> Vec<String> {
-    let mut all = vec![spec.command.display().to_string()];
-    all.extend(spec.arguments(resuming).iter().cloned());
-    all
+/// The command as it is recorded: placeholders stand for what is filled in, so that no text of anybody gets in, and
+/// secrets that somebody wrote into the arguments are masked.
+fn shown(spec: &AgentSpec, resuming: bool, mask: &Mask) -> Vec<String> {
+    let command = spec.command.display().to_string();
+    let all = std::iter::once(&command).chain(spec.arguments(resuming));
+    all.map(|argument| mask.text(argument).into_owned()).collect()
 }
 
 /// Records what is heard of a run: until nothing can come any more, or until it has ended and nothing stands waiting; what

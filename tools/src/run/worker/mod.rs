@@ -306,7 +306,8 @@ impl Shift<'_> {
     /// any.
     async fn clear_the_way(&mut self, work: &Arc<Work>) -> Result<bool> {
         let Until::Ended(run_id) = &self.until else { return Ok(false) };
-        let Some(run) = work.run(run_id).filter(|run| !run.is_claimed()) else { return Ok(false) };
+        // The run itself may be a dead worker's as well.
+        let Some(run) = work.run(run_id) else { return Ok(false) };
         let theirs = |id: &str| !self.runs.contains_key(id);
         let mut busy = work.runs_on(&run.session_key).filter(|run| run.is_claimed());
         if !busy.any(|run| theirs(&run.run_id)) {
@@ -338,14 +339,18 @@ impl Shift<'_> {
         while self.runs.len() < self.worker.setup.runs_max {
             // The look without the lock spares an append that would find nothing.
             let next = work.next_claim(|run| fits(run) && !self.runs.contains_key(&run.run_id));
-            let Some(next) = next else { return Ok(did) };
-            let limit = next.timeout_seconds;
+            if next.is_none() {
+                return Ok(did);
+            }
             let (token, hash) = job::token();
-            let now = self.worker.engine.clock().now();
-            let who = self.worker.claimer(now, &hash, limit);
-            let wanted = fits.clone();
-            let rule =
-                move |stage: &Stage<'_>, batch: &mut Batch<'_>| claim(stage, batch, &who, &wanted);
+            let (worker, wanted) = (self.worker.clone(), fits.clone());
+            // The lease is that of the run which comes first under the lock.
+            let rule = move |stage: &Stage<'_>, batch: &mut Batch<'_>| {
+                let next = stage.work.next_claim(&wanted);
+                let limit = next.map_or(0, |run| run.timeout_seconds);
+                let who = worker.claimer(stage.now, &hash, limit);
+                claim(stage, batch, &who, &wanted)
+            };
             let Some(claimed) = self.worker.decide(Vec::new(), rule).await? else { return Ok(did) };
             did = true;
             self.begin(claimed, token);

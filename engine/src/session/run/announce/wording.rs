@@ -36,6 +36,13 @@ pub fn wording(
     }
     let mut notes = Vec::new();
     let mut wording = Wording { silent: is_silent.then_some("silent"), ..Wording::default() };
+    if let Some(word) = ControlWord::of(&reply) {
+        // A word between programs is for nobody's eyes.
+        wording.silent = Some(match word {
+            ControlWord::AnnounceSkip => "announce_skip",
+            ControlWord::ReplySkip => "reply_skip",
+        });
+    }
     if let Some(step) = &outgoing.step {
         match step_words(store, child, &step.run_id)? {
             StepWords::Skips => wording.skipped = Some("announce_skip"),
@@ -44,7 +51,8 @@ pub fn wording(
                 if Silence::of(&words, silent, Lane::Foreground).token().is_none() =>
             {
                 let (told, noted) = parsed(&words);
-                wording.silent = None;
+                let says = Silence::of(&told, silent, Lane::Foreground);
+                wording.silent = says.token().map(|_| "silent");
                 result = told;
                 notes.extend(noted);
             }
