@@ -307,3 +307,21 @@ fn together() {
         assert!(at_work <= 1);
     }
 }
+
+/// Goal: what a killed process left at work on a session holds up nobody who asks there, also where no worker may be
+/// started. Method: an ask that is killed by force; another one.
+#[test]
+fn behind_a_dead_one() {
+    let home = Home::new();
+    configure_agents(&home, &[("main", &["env=ANNALS_RUN_ID", "forever"]), ("ops", &["say=here"])]);
+    let mut child = home.command(&["ask", "x"]).spawn().expect("it starts");
+    let mut stdout = child.stdout.take().expect("its output");
+    let mut dead = [0; 36];
+    stdout.read_exact(&mut dead).expect("an id");
+    let dead = std::str::from_utf8(&dead).expect("an id");
+    child.kill().expect("killed");
+    child.wait().expect("it ended");
+    assert_eq!(home.ok(&["ask", "x", "--agent", "ops", "--no-worker"]), "here\n");
+    assert_eq!(home.json(&["runs", "show", dead, "--json"])["run"]["state"], "lost");
+    assert_eq!(reaper::count(dead, &home.store()), 0);
+}

@@ -25,6 +25,7 @@ mod quickstart;
 mod readers;
 mod repair;
 mod replay;
+mod runs;
 mod seats;
 mod sends;
 mod sessions;

@@ -201,8 +201,8 @@ fn workers_are_the_operators() {
     let said = home.ok(&["ask", "hello", "--key", "main"]);
     let (child, reply) = said.split_once('\n').expect("two lines");
     assert_eq!(reply, "from the desk\n");
-    let open = home.json(&["runs", "list", "--open", "--json"]);
-    assert_eq!(open["runs"][0]["runId"], child, "{open}");
+    let shown = home.json(&["runs", "show", child, "--json"]);
+    assert_eq!(shown["run"]["open"], true, "{shown}");
     write(&waits, "");
     let waited = home.json(&["runs", "wait", child, "--timeout", "60", "--json"]);
     assert_eq!(
