@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use annals_engine::session::search::{SearchQuery, search};
+use annals_engine::session::search::{SearchQuery, Sight, search};
 use memmap2::Mmap;
 
 use super::Plan;
@@ -27,7 +27,8 @@ pub fn section(plan: &Plan) -> Section {
     let ours = |text: &str, expect: usize| {
         let query = SearchQuery { text: text.to_owned(), limit: 10, ..SearchQuery::default() };
         let begun = Instant::now();
-        let found = search(engine.store(), &query, &|_| true).map_err(|e| e.to_string())?;
+        let found =
+            search(engine.store(), &query, Sight::whole(&|_| true)).map_err(|e| e.to_string())?;
         let took = begun.elapsed().as_secs_f64();
         if found.hits.len() == expect { Ok(Figure::of(took)) } else { Err("other hits".to_owned()) }
     };
