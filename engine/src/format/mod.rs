@@ -13,6 +13,7 @@
 //! snapshots/sessions-00…4077.snap  what is folded from the log: derived, see below
 //! torn/00…01@8192.5e0d11aa         what recovery took off the end of a segment
 //! lock.append, lock.sync           kernel locks, with two slots each that say how far the log goes
+//! lock.worker, lock.watcher         kernel locks that are held and never read: who looks after runs, who watches files
 //! ```
 //!
 //! The events are in `log/` and `blobs/`. `store.json` is written once, and `lock.sync` holds a floor that a crash must

@@ -40,7 +40,7 @@ fn fifty_times_a_turn_more() {
 
 /// Goal: snapshots and indexes cost a bounded share, however long a store grows. Method: a store of 20 megabytes with many
 /// chats and a snapshot whenever one may be made; all that is not a line is less than a third of the lines, and no more
-/// than two snapshots are kept.
+/// than two snapshots of each view are kept.
 #[test]
 fn what_is_derived_is_a_share() {
     let home = tempfile::tempdir().unwrap();
@@ -61,5 +61,5 @@ fn what_is_derived_is_a_share() {
     println!("{lines} bytes of lines, {rest} of the rest, {snapshots} snapshots");
     assert!(lines > 20_000_000);
     assert!(rest < lines / 3, "{rest} of {lines}");
-    assert!((1..=2).contains(&snapshots));
+    assert!((1..=4).contains(&snapshots));
 }

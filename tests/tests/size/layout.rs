@@ -11,7 +11,9 @@ pub(crate) fn strays(store: &Path) -> Vec<String> {
 }
 
 fn is_documented(name: &str) -> bool {
-    if ["store.json", "lock.append", "lock.sync", "snapshots/lock"].contains(&name) {
+    if ["store.json", "lock.append", "lock.sync", "lock.worker", "lock.watcher", "snapshots/lock"]
+        .contains(&name)
+    {
         return true;
     }
     let digits = |text: &str, count: usize| {
@@ -25,7 +27,7 @@ fn is_documented(name: &str) -> bool {
         (["log", "heads", "idx"], 1) => true,
         (["log", first, "jsonl" | "idx"], 1) => digits(first, 20),
         (["log", first, offset, "idx"], 1) => digits(first, 20) && offset.parse::<u64>().is_ok(),
-        (["snapshots", "sessions", seq, "snap"], 1) => digits(seq, 20),
+        (["snapshots", "sessions" | "work", seq, "snap"], 1) => digits(seq, 20),
         (["blobs", shard, sum], 2) => hex(shard, 2) && hex(sum, 64) && sum.starts_with(shard),
         (["torn", first, offset, sum], 1) => {
             digits(first, 20) && offset.parse::<u64>().is_ok() && hex(sum, 8)
