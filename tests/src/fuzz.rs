@@ -127,7 +127,7 @@ pub fn event(bytes: &[u8]) {
     }
 }
 
-/// A file of any bytes, in the place of a transcript or of an index, is imported or refused, see [`takes`].
+/// A file of any bytes, in the place of a transcript or of an index, is imported or refused.
 pub fn import(bytes: &[u8]) {
     let index = "o/agents/main/sessions/sessions.json";
     let places = [
@@ -145,7 +145,7 @@ pub fn import(bytes: &[u8]) {
     takes(&tree, place, bytes);
 }
 
-/// A rollout of any bytes beside one that it may be a fork or a child of, see [`takes`].
+/// A rollout of any bytes beside one that it may be a fork or a child of.
 pub fn codex(bytes: &[u8]) {
     let place = "c/sessions/2026/03/01/rollout-b.jsonl";
     let other = "{\"timestamp\":\"2026-03-01T09:00:00Z\",\"type\":\"session_meta\",\"payload\":{\"id\":\"p\"}}\n";
@@ -156,20 +156,20 @@ pub fn codex(bytes: &[u8]) {
     takes(&tree, place, bytes);
 }
 
-/// A session of Gemini CLI of any bytes, of either form, see [`takes`].
+/// A session of Gemini CLI of any bytes, of either form.
 pub fn gemini(bytes: &[u8]) {
     let places = ["g/chats/session-1.json", "g/chats/p/s.jsonl"];
     let place = places[usize::from(Sha256::digest(bytes)[0]) % places.len()];
     takes(&MemoryTree::new([(place, bytes)]), place, bytes);
 }
 
-/// A session of Hermes of any bytes, see [`takes`].
+/// A session of Hermes of any bytes.
 pub fn hermes(bytes: &[u8]) {
     let place = "h/sessions/session_1.json";
     takes(&MemoryTree::new([(place, bytes)]), place, bytes);
 }
 
-/// A chat or a sub-agent of Arka of any bytes, see [`takes`].
+/// A chat or a sub-agent of Arka of any bytes.
 pub fn arka(bytes: &[u8]) {
     let places = ["a/message-sessions/telegram_1.json", "a/subagents/0123456789.json"];
     let place = places[usize::from(Sha256::digest(bytes)[0]) % places.len()];
