@@ -12,7 +12,7 @@ use crate::sieve::Step;
 /// Whether secrets are masked.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct MaskArgs {
-    /// Show secrets as they were said, not as [masked:RULE]
+    /// Show secrets as they were said, not as `[masked:RULE]`
     #[arg(long)]
     no_mask: bool,
 }
