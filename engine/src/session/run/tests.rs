@@ -1,5 +1,7 @@
 //! The steps of runs, with a worker that does at once what they say.
 
+mod cases;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
