@@ -11,17 +11,17 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use annals_engine::clock::SystemClock;
+use annals_engine::clock::{Clock, SystemClock};
 use annals_engine::config::{Config, Sources, load};
 use annals_engine::engine::Engine;
 use annals_engine::session::event::{Event, Role, RunKind, RunStatus};
 use annals_engine::session::index::TimeRules;
 use annals_engine::session::key::AgentId;
 use annals_engine::session::push::{Push, Wanted};
-use annals_engine::session::run::{Tried, announce};
+use annals_engine::session::run::{Claimer, Tried, announce, claim};
 use annals_engine::store::{Item, Read};
 use annals_tools::run::worker::{Carrier, Parcel};
-use annals_tools::run::{Setup, Until, Worker};
+use annals_tools::run::{ProcessIdentity, Setup, Until, Worker};
 use tokio::sync::watch;
 
 /// Keeps what it is given.
@@ -139,4 +139,41 @@ fn what_goes_out() {
     assert_eq!((count("delivery.suppressed"), count("delivery.delivered")), (1, 2));
     house.work(Until::Idle);
     assert_eq!(house.kinds(), kinds, "a second worker finds nothing to do");
+}
+
+/// Goal: who waits for one run does not wait for a dead worker. Method: the run that is waited for, and one before it on the
+/// same session, were claimed by a process that is gone.
+#[test]
+fn whose_worker_is_gone() {
+    for before in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let house = House::new(folder.path(), "tail -n 1");
+        let first = house.ask("one", false);
+        let second = before.then(|| house.ask("two", false));
+        let gone = Claimer {
+            worker: "gone".into(),
+            process_start: "1".into(),
+            ..claimer(ProcessIdentity::own().unwrap())
+        };
+        let claimed = house.engine.decide(&[], |stage, batch| claim(stage, batch, &gone, |_| true));
+        assert_eq!(claimed.unwrap().0.unwrap().run.run_id, first);
+        house.work(Until::Ended(second.clone().unwrap_or_else(|| first.clone())));
+        assert_eq!(house.end(&first), Some((RunStatus::Lost, String::new())));
+        if let Some(second) = second {
+            assert_eq!(house.end(&second), Some((RunStatus::Ok, "two".into())));
+        }
+    }
+}
+
+fn claimer(process: ProcessIdentity) -> Claimer {
+    let now = SystemClock.now();
+    Claimer {
+        worker: "w".into(),
+        pid: process.pid,
+        process_start: process.start,
+        boot_id: process.boot_id,
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        lease_until: now.plus(Duration::from_secs(600)),
+        token_sha256: "t".into(),
+    }
 }

@@ -302,15 +302,13 @@ impl Shift<'_> {
         Ok(did)
     }
 
-    /// Ends what a dead worker left on the session of the run that is waited for, where nobody else does. Whether there was
-    /// any.
+    /// Ends what a dead worker left on the session of the run that is waited for, be it that run, where nobody else does.
+    /// Whether there was any.
     async fn clear_the_way(&mut self, work: &Arc<Work>) -> Result<bool> {
         let Until::Ended(run_id) = &self.until else { return Ok(false) };
-        // The run itself may be a dead worker's as well.
         let Some(run) = work.run(run_id) else { return Ok(false) };
-        let theirs = |id: &str| !self.runs.contains_key(id);
-        let mut busy = work.runs_on(&run.session_key).filter(|run| run.is_claimed());
-        if !busy.any(|run| theirs(&run.run_id)) {
+        let claims = work.runs_on(&run.session_key).filter_map(|run| run.claim.as_ref());
+        if !claims.into_iter().any(|claim| !self.is_own(claim) && self.fate(claim).is_some()) {
             return Ok(false);
         }
         let engine = self.worker.engine.clone();

@@ -36,7 +36,7 @@ impl Shift<'_> {
         let mut did = false;
         for run in work.runs() {
             let Some(claim) = run.claim.as_ref() else { continue };
-            let own = claim.worker == self.worker.name;
+            let own = self.is_own(claim);
             if own && self.runs.contains_key(&run.run_id) || !own && whose == Lost::Own {
                 continue;
             }
@@ -48,9 +48,14 @@ impl Shift<'_> {
         Ok(did)
     }
 
+    /// Whether it was this worker that claimed.
+    pub(super) fn is_own(&self, claim: &Claim) -> bool {
+        claim.worker == self.worker.name
+    }
+
     /// How a claimed run ended, if nobody is at it any more.
-    fn fate(&self, claim: &Claim) -> Option<RunStatus> {
-        if claim.worker == self.worker.name {
+    pub(super) fn fate(&self, claim: &Claim) -> Option<RunStatus> {
+        if self.is_own(claim) {
             // It was this worker's, and is not among its runs.
             return Some(RunStatus::Interrupted);
         }
