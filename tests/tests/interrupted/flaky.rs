@@ -1,6 +1,6 @@
 //! A store whose appends fail without telling whether they happened.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use annals_engine::format::Payload;
 use annals_engine::id::{StoreId, StreamName, Version};
@@ -24,11 +24,13 @@ pub(crate) enum Fate {
 pub(crate) struct Flaky {
     store: MemoryStore,
     next: AtomicU8,
+    /// How many appends come before that one.
+    before: AtomicU64,
 }
 
 impl Flaky {
     pub(crate) fn new(store: MemoryStore) -> Self {
-        Self { store, next: AtomicU8::new(Fate::Told as u8) }
+        Self { store, next: AtomicU8::new(Fate::Told as u8), before: AtomicU64::new(0) }
     }
 
     /// Decides on the next append.
@@ -36,8 +38,18 @@ impl Flaky {
         self.next.store(fate as u8, Ordering::SeqCst);
     }
 
+    /// Decides on the append after so many others.
+    pub(crate) fn after(&self, appends: u64, fate: Fate) {
+        self.before.store(appends, Ordering::SeqCst);
+        self.next(fate);
+    }
+
     fn happens(&self, append: impl FnOnce(&MemoryStore) -> Result<Appended>) -> Result<Appended> {
-        let fate = self.next.swap(Fate::Told as u8, Ordering::SeqCst);
+        let less = |n: u64| n.checked_sub(1);
+        let fate = match self.before.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) {
+            Ok(_) => Fate::Told as u8,
+            Err(_) => self.next.swap(Fate::Told as u8, Ordering::SeqCst),
+        };
         let unclear = || Error::new(ErrorKind::Indeterminate, "nobody knows whether it happened");
         if fate == Fate::Undone as u8 {
             return Err(unclear());

@@ -6,6 +6,7 @@
 mod agents;
 mod check;
 mod flaky;
+mod real;
 mod seeds;
 mod sinks;
 mod workers;

@@ -1,24 +1,22 @@
-//! What must hold of a log whose work has come to rest, and of what the sinks were given.
+//! What must hold of a log whose work has come to rest.
 
 use std::collections::BTreeMap;
 
 use annals_engine::projection::Projection;
 use annals_engine::session::event::{Announce, Delivery, Event, RunKind, RunRequested};
-use annals_engine::session::run::Tried;
+use annals_engine::session::run::Limits;
 use annals_engine::session::work::Work;
 use annals_engine::store::Record;
 
-use super::sinks::Sinks;
-use super::world::LIMITS;
-
 /// What was found to be wrong.
-type Wrong = Vec<String>;
+pub(crate) type Wrong = Vec<String>;
 
 /// The name of something on its way out: its sort, the stream, the run, the turn.
 type Name = (char, String, String, Option<u64>);
 
 #[derive(Default)]
 struct Seen {
+    limits: Option<Limits>,
     runs: BTreeMap<String, RunRequested>,
     /// The runs that have not ended, and whether each is claimed.
     open: BTreeMap<String, bool>,
@@ -33,9 +31,9 @@ struct Seen {
     wrong: Wrong,
 }
 
-/// Everything that must hold of a log at rest.
-pub(crate) fn log(records: &[Record]) -> Wrong {
-    let mut seen = Seen::default();
+/// Everything that must hold of a log at rest, with so many children at the most.
+pub(crate) fn log(records: &[Record], limits: Limits) -> Wrong {
+    let mut seen = Seen { limits: Some(limits), ..Seen::default() };
     for record in records {
         let before = seen.wrong.len();
         match Event::of(record) {
@@ -129,7 +127,7 @@ impl Seen {
         }
         let most = of.values().copied().max().unwrap_or(0);
         let all: usize = of.values().sum();
-        if most > LIMITS.of_one || all > LIMITS.of_all {
+        if self.limits.is_some_and(|limits| most > limits.of_one || all > limits.of_all) {
             self.wrong.push(format!("{most} children of one, {all} of all"));
         }
     }
@@ -214,39 +212,15 @@ impl Seen {
     }
 }
 
-/// Nothing is handed over that was not said to be, nothing again that may have arrived, and nothing arrives twice.
-pub(crate) fn sinks(sinks: &Sinks, records: &[Record]) -> Wrong {
-    let mut wrong = Wrong::new();
+/// The ids of the tries that were recorded.
+pub(crate) fn attempts(records: &[Record]) -> Vec<String> {
     let mut seen = Seen::default();
     for record in records {
         if let Ok(event) = Event::of(record) {
             seen.takes(record, &event);
         }
     }
-    for (name, handed) in &sinks.0 {
-        let known_to_fail = |tried: &Tried| matches!(tried, Tried::Retry(_));
-        if handed.iter().rev().skip(1).any(|one| !known_to_fail(&one.tried)) {
-            wrong.push(format!("{name:?} was sent again: {handed:?}"));
-        }
-        if handed.iter().filter(|one| one.arrived).count() > 1 {
-            wrong.push(format!("{name:?} arrived twice: {handed:?}"));
-        }
-        for one in handed {
-            if seen.attempts.iter().filter(|id| **id == one.attempt_id).count() != 1 {
-                wrong.push(format!("{one:?} was not recorded beforehand"));
-            }
-        }
-    }
-    // What goes to one place from one run, however it is named, arrives once.
-    let mut arrived: BTreeMap<(String, String), u32> = BTreeMap::new();
-    for (name, handed) in &sinks.0 {
-        for one in handed.iter().filter(|one| one.arrived) {
-            let run = name.run_id().unwrap_or_default().to_owned();
-            *arrived.entry((run, format!("{:?}", one.target))).or_default() += 1;
-        }
-    }
-    wrong.extend(arrived.iter().filter(|(_, n)| **n > 1).map(|(of, n)| format!("{of:?}: {n}")));
-    wrong
+    seen.attempts
 }
 
 /// The view is the same from a snapshot, and has nothing left.

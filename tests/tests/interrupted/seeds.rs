@@ -6,8 +6,8 @@ use std::time::Duration;
 use annals_engine::clock::Clock;
 use annals_engine::session::work::Work;
 
-use super::check;
-use super::world::World;
+use super::world::{LIMITS, World};
+use super::{check, sinks};
 
 /// Steps of a story.
 const TURNS: usize = 250;
@@ -61,7 +61,7 @@ fn whatever_dies() {
 fn tell(seeds: impl Iterator<Item = u64>) -> BTreeMap<String, u64> {
     let mut met: BTreeMap<String, u64> = BTreeMap::new();
     for seed in seeds {
-        let again = format!("ANNALS_SEED={seed} cargo test -p annals-tests --test work");
+        let again = format!("ANNALS_SEED={seed} cargo test -p annals-tests --test interrupted");
         let story = match std::panic::catch_unwind(|| Story::told(seed)) {
             Ok(story) => story,
             Err(panic) => {
@@ -105,8 +105,8 @@ impl Story {
         }
         let records = world.records();
         wrong.append(&mut world.wrong);
-        wrong.extend(check::log(&records));
-        wrong.extend(check::sinks(&world.sinks, &records));
+        wrong.extend(check::log(&records, LIMITS));
+        wrong.extend(sinks::given(&world.sinks, &records));
         let cuts: Vec<usize> = (0..4).map(|_| world.rng.usize(0..records.len())).collect();
         wrong.extend(check::view(&records, &cuts));
         // Whoever starts after that finds nothing to do.

@@ -1,0 +1,104 @@
+//! The worker of the product, over a store whose appends fail.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use annals_engine::clock::SystemClock;
+use annals_engine::config::{Config, Sources, load};
+use annals_engine::engine::Engine;
+use annals_engine::session::event::{Event, Role, RunKind, RunStatus};
+use annals_engine::session::index::TimeRules;
+use annals_engine::session::key::AgentId;
+use annals_engine::session::push::{Push, Wanted};
+use annals_engine::session::run::Tried;
+use annals_engine::store::{Item, MemoryStore, Read, Record};
+use annals_tools::run::worker::{Carrier, Parcel};
+use annals_tools::run::{Setup, Until, Worker};
+use tokio::sync::watch;
+
+use super::check;
+use super::flaky::{Fate, Flaky};
+use super::world::LIMITS;
+
+/// Keeps what it is given.
+#[derive(Debug, Default)]
+struct Basket(Mutex<Vec<Parcel>>);
+
+impl Carrier for Basket {
+    fn carry(&self, parcel: Parcel) -> Pin<Box<dyn Future<Output = Tried> + Send + '_>> {
+        self.0.lock().unwrap().push(parcel);
+        Box::pin(async { Tried::Delivered })
+    }
+}
+
+/// Goal: an append that fails, having happened or not, loses nothing that an agent said or a sink confirmed; a shift that
+/// breaks off leaves nothing to nobody. Method: a run with a reply that is delivered; each of its appends fails in both
+/// ways; the same worker works on, in another shift.
+#[test]
+fn appends_fail() {
+    for fate in [Fate::Untold, Fate::Undone] {
+        for n in 0..8 {
+            let what = format!("{fate:?}, after {n} appends");
+            let (store, basket, worker) = house();
+            store.after(n, fate);
+            let shifts = (0..3).take_while(|_| works(&worker).is_err()).count();
+            assert!(shifts < 3, "{what}: it does not go on");
+            let records = records(&store);
+            assert_eq!(check::log(&records, LIMITS), [""; 0], "{what}");
+            // A try that may have been recorded and was not made is one that nobody can confirm.
+            let given = basket.0.lock().unwrap().len();
+            let unknown = records.iter().any(|record| record.kind.as_str() == "delivery.unknown");
+            let shown = given == 1 && !unknown || given == 0 && unknown && shifts > 0;
+            assert!(shown, "{what}: {given} given, unknown: {unknown}");
+            let said = records.iter().any(|record| {
+                matches!(
+                    Event::of(record),
+                    Ok(Event::RunFinished(end)) if end.status == RunStatus::Ok
+                )
+            });
+            // A shift breaks off where it does not know whether it may start, and never behind that.
+            assert!(said || shifts > 0 && n < 2, "{what}: what was said is lost");
+        }
+    }
+}
+
+fn house() -> (Arc<Flaky>, Arc<Basket>, Worker) {
+    let clock = Arc::new(SystemClock);
+    let store = Arc::new(Flaky::new(MemoryStore::new(Arc::clone(&clock) as _)));
+    let engine = Engine::over(Arc::clone(&store) as _, clock);
+    let agent = AgentId::parse("main").unwrap();
+    let mut push = Push::new("telegram", "7", Role::User, "hello", agent);
+    push.run = Some(Wanted { deliver: true, ..Wanted::new(RunKind::Ask) });
+    engine.push(&push, &TimeRules::none()).unwrap();
+    let folder = std::env::temp_dir();
+    let file = folder.join("annals.json5");
+    let text = "{agents: {list: [{id: 'main', run: {command: '/bin/sh', args: ['-c', 'cat']}}]}}";
+    let sources = Sources { flags: &[], variable: &|_| None, file: Some((file.as_path(), text)) };
+    let (config, _): (Config, _) = load(&sources).unwrap();
+    let mut setup = Setup::of(&config, folder).unwrap();
+    setup.rules.sinks.insert("telegram".into(), "file".into());
+    let basket = Arc::<Basket>::default();
+    let worker = Worker::new(engine, Arc::new(setup), Arc::clone(&basket) as _).unwrap();
+    (store, basket, worker)
+}
+
+/// One shift.
+fn works(worker: &Worker) -> annals_engine::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (_stop, stopped) = watch::channel(false);
+    runtime.block_on(async {
+        let shift = worker.work(Until::Idle, stopped);
+        tokio::time::timeout(Duration::from_secs(60), shift).await.unwrap()
+    })
+}
+
+fn records(store: &Flaky) -> Vec<Record> {
+    use annals_engine::store::EventStore;
+    let items = store.read(Read::default()).unwrap();
+    let record = |item| match item {
+        Item::Record(record) => Some(*record),
+        Item::Gap(_) => None,
+    };
+    items.filter_map(|item| record(item.unwrap())).collect()
+}
