@@ -97,6 +97,7 @@ pub(crate) enum Verb {
     Tools(commands::tools::Verb),
     Worker(commands::worker::Args),
     Mcp(commands::mcp::Args),
+    Watch(commands::watch::Args),
     #[command(subcommand)]
     Heartbeat(commands::heartbeat::Verb),
     #[command(subcommand)]
@@ -109,7 +110,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("First steps", &["quickstart"]),
     ("Watch and ask", &["tail", "log", "timeline", "graph", "stats", "usage", "replay"]),
     ("Sessions", &["sessions", "session", "tools", "heartbeat"]),
-    ("Agents at work", &["ask", "subagent", "agents", "runs", "worker", "mcp"]),
+    ("Agents at work", &["ask", "subagent", "agents", "runs", "worker", "mcp", "watch"]),
     ("In and out", &["import", "export"]),
     ("Care", &["doctor", "verify", "repair", "config"]),
     ("Shell", &["completions"]),

@@ -24,6 +24,7 @@ pub(crate) mod timeline;
 pub(crate) mod tools;
 pub(crate) mod usage;
 pub(crate) mod verify;
+pub(crate) mod watch;
 pub(crate) mod worker;
 
 use std::ffi::OsString;
@@ -87,6 +88,7 @@ fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
         Verb::Runs(verb) => runs::run(verb, context),
         Verb::Heartbeat(verb) => heartbeat::run(verb, context),
         Verb::Config(verb) => config::run(verb, context),
+        Verb::Watch(args) => watch::run(args, context),
         Verb::Worker(args) => worker::run(args, context),
         Verb::Mcp(args) => mcp::run(args, context),
         Verb::Completions(args) => completions::run(args, context),

@@ -128,6 +128,14 @@ impl Office {
         Host::new(engine, setup, staff, operator, self.child_timeout)
     }
 
+    /// Sees to it that a run is made that was asked for.
+    ///
+    /// # Errors
+    /// What starting a worker says.
+    pub(crate) fn call(&self, run_id: &str) -> annals_engine::Result<()> {
+        self.staff.called(run_id).map(drop)
+    }
+
     /// Works in this process.
     ///
     /// # Errors

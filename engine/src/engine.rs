@@ -22,7 +22,7 @@ use crate::session::push::{Push, Pushed, Terms, push};
 use crate::session::run::{self, Batch, Stage, Views};
 use crate::session::upkeep::{Kept, Limits, keep};
 use crate::session::work::Work;
-use crate::storage::{Disk, Storage};
+use crate::storage::{Disk, Sharing, Storage};
 use crate::store::{Appended, EventStore, MemoryStore};
 
 use keeping::Keeping;
@@ -222,6 +222,12 @@ pub fn repair(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Accepted> {
     log::repair(disk(path.as_ref()), Arc::new(SystemClock), options, reason, progress)
+}
+
+/// Whether a folder lies on another machine, as far as the system tells.
+#[must_use]
+pub fn is_remote(path: &Path) -> bool {
+    disk(path).sharing() != Sharing::Local
 }
 
 fn disk(path: &Path) -> Arc<dyn Storage> {

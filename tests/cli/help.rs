@@ -42,6 +42,7 @@ fn help_is_as_written_down() {
         "timeline",
         "doctor",
         "worker",
+        "watch",
     ] {
         check(verb, &[verb, "--help"]);
     }

@@ -31,4 +31,5 @@ mod sends;
 mod sessions;
 mod settings;
 mod transcripts;
+mod watching;
 mod widths;

@@ -23,6 +23,7 @@ pub mod status;
 pub mod view;
 pub mod visibility;
 mod waiting;
+pub mod watchers;
 pub mod wire;
 
 pub use caller::{Caller, Seat};

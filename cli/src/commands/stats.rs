@@ -10,10 +10,12 @@ use annals_engine::projection::Projection;
 use annals_engine::session::event::TurnHead;
 use annals_engine::session::index::{Archived, Lens, ListQuery, TimeRules};
 use annals_engine::session::usage::Usage;
+use annals_engine::session::watching::AllWatched;
 use annals_engine::store::{EventStore, Item, Read, Record, View};
 use serde::Serialize;
 
 use crate::commands::Context;
+use crate::commands::watch::Trouble;
 use crate::exit::{Exit, Failure};
 use crate::output::progress::Progress;
 use crate::output::table::Column;
@@ -69,6 +71,9 @@ struct Stats {
     missing: u64,
     first: Option<Place>,
     last: Option<Place>,
+    /// Watch rules that do not look as they should.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    watch_trouble: Vec<Trouble>,
 }
 
 /// A place in the log and when it was written.
@@ -89,6 +94,7 @@ fn read(events: &dyn EventStore, folder: &Path) -> Result<Stats, Failure> {
     };
     let mut streams = std::collections::HashSet::new();
     let mut usage = Usage::default();
+    let mut watched = AllWatched::default();
     let total = events.end(View::Durable)?.map_or(0, |cursor| cursor.seq().0);
     let progress = Progress::events("counting");
     for item in events.read(Read::default())? {
@@ -99,6 +105,7 @@ fn read(events: &dyn EventStore, folder: &Path) -> Result<Stats, Failure> {
                 }
                 stats.count(&record);
                 usage.apply(&record.fields());
+                watched.apply(&record.fields());
                 streams.insert(record.stream);
             }
             Item::Gap(damage) => {
@@ -108,6 +115,7 @@ fn read(events: &dyn EventStore, folder: &Path) -> Result<Stats, Failure> {
             }
         }
     }
+    stats.watch_trouble = Trouble::of(&watched);
     stats.streams = streams.len();
     stats.tokens_in = usage.total().tokens_in();
     stats.tokens_out = usage.total().tokens_out();
@@ -176,6 +184,9 @@ fn show(stats: &Stats, out: &mut Output) -> Result<(), Failure> {
             "GAPS      {}, {missing} missing: `annals verify` says more",
             grouped(stats.gaps)
         ))?;
+    }
+    for trouble in &stats.watch_trouble {
+        out.line(&format!("watch     {}", trouble.sentence()))?;
     }
     out.line("")?;
     let rows: Vec<_> = stats

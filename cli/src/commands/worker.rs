@@ -4,6 +4,7 @@ use annals_tools::run::Until;
 use tokio::sync::watch;
 
 use crate::commands::Context;
+use crate::commands::watch::Watching;
 use crate::exit::{Exit, Failure};
 use crate::office::{Office, Workers};
 use crate::output::Format;
@@ -13,7 +14,7 @@ use crate::{signal, store};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A worker claims runs, starts the commands of their agents, records what came of them, and delivers \
-replies and announces. Verbs that ask for a run start one with --until-idle where none is. Several \
+replies and announces, and runs the watch rules (`annals watch --help`). Verbs that ask for a run start one with --until-idle where none is. Several \
 may share a store; none runs a run that another has.
 
 The first SIGTERM or SIGINT ends its runs as interrupted, the second ends it at once.
@@ -25,6 +26,9 @@ pub(crate) struct Args {
     /// Stop when nothing is left to do
     #[arg(long)]
     until_idle: bool,
+    /// Do not run the watch rules
+    #[arg(long)]
+    no_watch: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
@@ -36,6 +40,13 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         stop.send_replace(true);
     });
     let until = if args.until_idle { Until::Idle } else { Until::Stopped };
-    office.work(until, stopped)?;
+    // One that goes home soon is no good at waiting for files to change.
+    let watchers = match args.no_watch || args.until_idle {
+        true => None,
+        false => Some(Watching::start(&engine, &context.global)?),
+    };
+    let worked = office.work(until, stopped);
+    drop(watchers);
+    worked?;
     Ok(signal::came().map_or(Exit::Ok, Exit::Signal))
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::engine::Engine;
+use crate::engine::{Engine, is_remote};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::Version;
 use crate::projection::Projection;
@@ -23,7 +23,7 @@ use crate::session::watching::{
     REASON_LOOP, REASON_RESET, Rule, Span, Spans, Told, Verdict, Wait, Watched, decide, told,
 };
 use crate::store::Item;
-use crate::watch::{Files, Settling, Stamp};
+use crate::watch::{Files, Selection, Settling, Stamp, Tree};
 
 /// Watches the files of one rule.
 #[derive(Debug)]
@@ -107,6 +107,24 @@ const SEE_EVERY: Duration = Duration::from_millis(500);
 
 /// What could not be stored is tried again after this time.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+impl Watcher<Tree> {
+    /// A watcher of real files that has not begun. Globs go from `folder` on; what lies in `store` is not seen.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a pattern that is no glob.
+    pub fn of_files(
+        engine: Engine,
+        rule: Rule,
+        terms: Terms,
+        (folder, store): (&Path, &Path),
+    ) -> Result<Self> {
+        let selection = Selection::new(folder, &rule.paths, &rule.ignore, &rule.outputs)?;
+        let selection = selection.without_store(store.to_path_buf());
+        let remote = selection.roots().into_iter().any(is_remote);
+        Ok(Self::new(engine, rule, terms, Tree::new(selection, remote)))
+    }
+}
 
 impl<F: Files> Watcher<F> {
     /// A watcher that has not begun.

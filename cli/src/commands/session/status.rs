@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::chat::Chat;
 use super::context::LastTrimmedWire;
 use crate::commands::Context;
+use crate::commands::watch::Trouble;
 use crate::exit::{Exit, Failure};
 use crate::output::Format;
 use crate::output::text::{count, grouped, one_line};
@@ -51,6 +52,9 @@ struct Answer {
     deferred: Vec<Deferred>,
     /// Sessions over limits that are not enforced.
     over_limits: usize,
+    /// Watch rules that do not look as they should.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    watch_trouble: Vec<Trouble>,
 }
 
 #[derive(Serialize)]
@@ -122,6 +126,7 @@ fn all(context: &mut Context) -> Result<Exit, Failure> {
         reset: looked.channel_rule().to_event(),
         deferred: rows.iter().filter_map(deferred).collect(),
         over_limits: if limits.enforce { 0 } else { state.over_limits(&view.lens, limits).len() },
+        watch_trouble: Trouble::read(view.store)?,
     };
     if out.format == Format::Json {
         out.object(&answer)?;
@@ -146,6 +151,9 @@ fn all(context: &mut Context) -> Result<Exit, Failure> {
     if answer.over_limits > 0 {
         let over = number(answer.over_limits);
         out.line(&format!("maintenance       {over} over the limits, which are not enforced"))?;
+    }
+    for trouble in &answer.watch_trouble {
+        out.line(&format!("watch             {}", trouble.sentence()))?;
     }
     Ok(Exit::Ok)
 }
