@@ -121,3 +121,54 @@ fn what_was_not_durable_can_be_taken_back() {
     assert!(told.contains("was not yet durable and was taken back"), "{told}");
     assert!(follower.line().contains("in its place"));
 }
+
+/// Goal: transcripts come in as they grow, each record once, across a restart, and the program ends on a signal with
+/// everything said. Method: a session of pi that grows between reports of one follower, and before another.
+#[test]
+fn transcripts_that_grow() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use std::io::Write;
+    let home = Home::new();
+    let file = home.path().join("sessions/s.jsonl");
+    fs::create_dir_all(home.path().join("sessions")).expect("a folder");
+    let append = |text: &str| {
+        let mut file =
+            fs::OpenOptions::new().create(true).append(true).open(&file).expect("the transcript");
+        file.write_all(text.as_bytes()).expect("it grows");
+    };
+    let said = |id: &str| {
+        format!(
+            "{{\"type\":\"message\",\"id\":\"{id}\",\"timestamp\":\"2026-03-01T09:00:00Z\",\
+             \"message\":{{\"role\":\"user\",\"content\":\"{id}\"}}}}\n"
+        )
+    };
+    append(
+        "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-03-01T09:00:00Z\"}\n",
+    );
+    let follow = || Follower::start(&home, &["import", "--follow", "--json", "sessions"]);
+    let end = |mut follower: Follower| {
+        let pid = i32::try_from(follower.child.id()).ok().and_then(Pid::from_raw).expect("a pid");
+        kill_process(pid, Signal::TERM).expect("told to stop");
+        assert_eq!(follower.child.wait().expect("it ends").code(), Some(143));
+    };
+    let mut follower = follow();
+    assert_eq!(follower.object()["totals"]["new"], 1);
+    let (half, rest) = ("{\"type\":\"message\"", said("b"));
+    append(&said("a"));
+    append(half);
+    assert_eq!(follower.object()["totals"]["new"], 1);
+    append(rest.strip_prefix(half).expect("the other half"));
+    let report = follower.object();
+    assert_eq!((&report["totals"]["new"], &report["totals"]["damages"]), (&1.into(), &0.into()));
+    end(follower);
+    append(&said("c"));
+    let mut follower = follow();
+    let report = follower.object();
+    assert_eq!((&report["totals"]["new"], &report["totals"]["known"]), (&1.into(), &3.into()));
+    end(follower);
+    let turns = home.json_lines(&["export", "--type", "turn"]);
+    let said: Vec<&str> = turns.iter().map(text).collect();
+    assert_eq!(said, ["a", "b", "c"]);
+    let ended = home.json_lines(&["export", "--type", "import.finished"]);
+    assert_eq!(ended.len(), 2);
+}

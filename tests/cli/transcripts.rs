@@ -241,3 +241,23 @@ fn exported_sessions_come_back() {
     assert_eq!((one.len(), &one[2]["content"]), (3, &long.into()));
     home.fails(&["export", "--as", "jsonl", "-o", "raw"], 2, "usage");
 }
+
+/// Goal: of several paths those that hold something known are imported, and the others are told. Method: a state folder
+/// between a file that nobody knows and one of another program; then the strangers alone.
+#[test]
+fn strangers_among_the_paths() {
+    let home = Home::new();
+    source(&home);
+    write(home.path().join("notes.txt"), "notes");
+    write(home.path().join("qwen.jsonl"), "{\"sessionId\":\"s\",\"message\":{\"parts\":[]}}\n");
+    let report = home.json(&["import", "notes.txt", "backup", "qwen.jsonl", "--json"]);
+    assert_eq!(report["totals"]["sessions"], 2, "{report}");
+    let refused: Vec<&str> = report["refused"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|refused| refused["path"].as_str())
+        .collect();
+    assert_eq!(refused, ["notes.txt", "qwen.jsonl"], "{report}");
+    assert_ne!(home.run(&["import", "notes.txt", "qwen.jsonl"]).code, Some(0));
+}

@@ -1,14 +1,16 @@
 //! `import`: other programs' transcripts into the log. The source is only read, and a second run adds what is new.
 
+mod follow;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use annals_engine::Engine;
 use annals_engine::clock::SystemClock;
 use annals_engine::import::{
-    Counts, DamageClass, Discovery, DiskTree, Mode, Options, Report, SourceReport, SourceTree,
-    discover, import,
+    Counts, DamageClass, Discovery, DiskTree, Mode, Options, Report, Skipped, SourceReport,
+    SourceTree, discover, import,
 };
+use annals_engine::{Engine, ErrorKind};
 use serde::Serialize;
 
 use crate::args::Global;
@@ -32,10 +34,15 @@ Codex with their sub-agents, of Gemini CLI, of Hermes and of Arka, and what `ann
 wrote. Sources are only read. A second run adds what is new and nothing twice, so an import that was \
 stopped is simply repeated.
 
+With --follow it goes on: what is appended to the files, and what new files bring, comes in as it is \
+written, each record once, until SIGINT or SIGTERM. It says so on stderr, and with --json as one report \
+a line. A line that is not whole yet is waited for, and a run that has not ended is left to a later import.
+
 Examples:
   annals import ~/.openclaw
   annals import ~/.claude ~/.codex/sessions
   annals import --dry-run ~/.pi/agent/sessions
+  annals import --follow ~/.claude ~/.codex/sessions
   annals import backup.jsonl --json | jq .totals")]
 pub(crate) struct Args {
     /// Files or folders
@@ -44,6 +51,9 @@ pub(crate) struct Args {
     /// Look and report, and append nothing
     #[arg(long)]
     dry_run: bool,
+    /// Go on as the files grow, until it is stopped
+    #[arg(long, conflicts_with_all = ["dry_run", "strict"])]
+    follow: bool,
     /// Fail with exit code 6 when a source is damaged; sessions left alone for a broken index always do
     #[arg(long)]
     strict: bool,
@@ -51,12 +61,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     context.out.only("import", &[Format::Table, Format::Json])?;
-    let found: Vec<Discovery> =
-        args.paths.iter().map(|path| Ok(discover(path)?)).collect::<Result<_, Failure>>()?;
+    if args.follow {
+        return follow::run(&args.paths, context);
+    }
+    let (found, foreign) = find(&args.paths)?;
     let mode = if args.dry_run { Mode::DryRun } else { Mode::Append };
     let engine = open(&context.global, mode)?;
     let options = Options { mode, only: None };
-    let mut report = Report { dry_run: args.dry_run, ..Report::default() };
+    let mut report = Report { dry_run: args.dry_run, refused: foreign, ..Report::default() };
     for discovery in &found {
         add(&mut report, bring_in(&engine, &DiskTree, discovery, &options)?);
     }
@@ -69,6 +81,28 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         report.sources.iter().any(|source| source.damage_count(DamageClass::BrokenIndex) > 0);
     let damaged = left_alone || (args.strict && report.totals().damages > 0);
     Ok(if damaged { Exit::Damage } else { Exit::Ok })
+}
+
+/// What lies under the paths, and those of them under which nothing can be imported. That is an error only when it
+/// is so of all.
+fn find(paths: &[PathBuf]) -> Result<(Vec<Discovery>, Vec<Skipped>), Failure> {
+    let (mut found, mut foreign, mut first) = (Vec::new(), Vec::new(), None);
+    for path in paths {
+        match discover(path) {
+            Ok(discovery) => found.push(discovery),
+            Err(e) if matches!(e.kind(), ErrorKind::Unsupported | ErrorKind::InvalidInput) => {
+                let place = e.place().path.clone().unwrap_or_else(|| path.clone());
+                let reason = e.message().to_owned();
+                foreign.push(Skipped { path: place.display().to_string(), reason });
+                first.get_or_insert(e);
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
+    match first {
+        Some(e) if found.is_empty() => Err(e.into()),
+        _ => Ok((found, foreign)),
+    }
 }
 
 /// The store to import into; a dry run makes none.
@@ -104,11 +138,11 @@ pub(crate) fn add(report: &mut Report, more: Report) {
 
 /// A report as an object.
 #[derive(Serialize)]
-struct Answer<'a> {
-    ok: bool,
-    totals: Counts,
+pub(super) struct Answer<'a> {
+    pub(super) ok: bool,
+    pub(super) totals: Counts,
     #[serde(flatten)]
-    report: &'a Report,
+    pub(super) report: &'a Report,
 }
 
 /// A report for eyes.

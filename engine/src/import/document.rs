@@ -6,6 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use super::damage::DamageClass;
 use super::lines::LINE_BYTES_MAX;
 use super::mend::{self, Break, Mend, Value};
+use super::pursuit::Tail;
 use super::records::{Flaw, Found, Sink, Verdict, read_value, tell_mends};
 use crate::error::{Error, Result};
 
@@ -13,7 +14,12 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// What reading the file meets, and what the sink says.
-pub(crate) fn read_document<R: Read>(reader: R, list: &str, sink: &mut dyn Sink) -> Result<u64> {
+pub(crate) fn read_document<R: Read>(
+    reader: R,
+    list: &str,
+    tail: Tail,
+    sink: &mut dyn Sink,
+) -> Result<u64> {
     let failed = |e| Error::io("the file cannot be read", e);
     let mut bytes = Vec::new();
     let limit = LINE_BYTES_MAX as u64;
@@ -38,6 +44,10 @@ pub(crate) fn read_document<R: Read>(reader: R, list: &str, sink: &mut dyn Sink)
         return Ok(len);
     }
     let ended = walk.object(list);
+    if tail == Tail::Growing && ended.is_err() {
+        // It is being written: it changes again.
+        return Ok(len);
+    }
     let Walk { at, mut header, mends, elements, .. } = walk;
     header.push('}');
     let raw = bytes.get(start..if ended.is_ok() { at } else { bytes.len() }).unwrap_or_default();

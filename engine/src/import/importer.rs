@@ -11,6 +11,7 @@ use super::known::Known;
 use super::openclaw::{Planned, Waiting};
 use super::placing::{Placed, place};
 use super::plan::SessionPlan;
+use super::pursuit::{Kept, Pursuit};
 use super::relations::{Leftover, Relations};
 use super::report::{Progress, Report, SessionReport, Skipped, SourceReport, Unresolved};
 use super::run::{Party, RunEvent};
@@ -53,6 +54,19 @@ pub fn import(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report> {
+    import_kept(store, clock, tree, discovery, options, progress, &mut None)
+}
+
+/// The same for sources that grow, where something is kept from the import before. It is lost with an error.
+pub(crate) fn import_kept(
+    store: &dyn EventStore,
+    clock: &dyn Clock,
+    tree: &dyn SourceTree,
+    discovery: &Discovery,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+    kept: &mut Option<Pursuit>,
+) -> Result<Report> {
     let mut report = Report::new(options.mode);
     let wanted = |path: &PathBuf| options.only.as_ref().is_none_or(|only| only.contains(path));
     let transcripts = discovery.sources.iter().flat_map(|source| &source.transcripts);
@@ -61,9 +75,9 @@ pub fn import(
     for source in &discovery.sources {
         let name = source.root.display().to_string();
         let journal = Journal::new(store, clock, options.mode, source.program.code(), name.clone());
-        let (told, next) = import_source(journal, meter, tree, source, options)
+        let told;
+        (told, meter, *kept) = import_source(journal, meter, tree, source, options, kept.take())
             .map_err(|e| while_importing(e, &name))?;
-        meter = next;
         report.sources.push(told);
     }
     report.refused = discovery.refused.iter().map(skipped).collect();
@@ -81,7 +95,100 @@ fn import_source<'s>(
     tree: &dyn SourceTree,
     source: &Source,
     options: &Options,
-) -> Result<(SourceReport, Meter<'s>)> {
+    mut pursuit: Option<Pursuit>,
+) -> Result<(SourceReport, Meter<'s>, Option<Pursuit>)> {
+    let mut planned = planned(tree, source, options, pursuit.as_mut())?;
+    let (known, kept) = match &mut pursuit {
+        Some(pursuit) => {
+            pursuit.known.catch_up(journal.store)?;
+            (std::mem::take(&mut pursuit.known), pursuit.take_source(source))
+        }
+        None => (Known::read(journal.store)?, None),
+    };
+    let program = source.program.code();
+    let mut placed = place(std::mem::take(&mut planned.sessions), &known, program)?;
+    let begun = kept.as_ref().is_some_and(|kept| kept.begun);
+    let journal = if pursuit.is_some() { journal.growing(begun) } else { journal };
+    let (mut relations, rows) = match kept {
+        Some(Kept { mut relations, rows, .. }) => {
+            relations.stored(known.parties());
+            (relations, rows)
+        }
+        None => {
+            let main = AgentId::parse("main")?;
+            (Relations::new(program, main, known.parties()), Rows::default())
+        }
+    };
+    for session in &placed {
+        relations.session(&session.plan.key, party(session), session.plan.label());
+    }
+    planned.runs.into_iter().for_each(|run| relations.run_by_now(run));
+    for session in &mut placed {
+        set_task(&mut session.plan, &relations);
+    }
+    let report = SourceReport {
+        program: program.to_owned(),
+        path: source.root.display().to_string(),
+        copies: source.copies.iter().map(skipped).collect(),
+        ..SourceReport::default()
+    };
+    let import = StreamName::new(IMPORT_STREAM)?;
+    let damages = pursuit.as_mut().and_then(|pursuit| pursuit.take_writer(&import));
+    let damages = damages.map_or_else(|| StreamWriter::open(&journal, import), Ok)?;
+    let mut shared = Shared {
+        program: source.program,
+        journal,
+        known,
+        relations,
+        report,
+        damages,
+        meter,
+        rows,
+        pursuit,
+    };
+    for damage in &planned.damages {
+        shared.damage(&damage.file, damage)?;
+    }
+    if source.program == Program::Annals {
+        annals::import_transcripts(&mut shared, tree, source, options.only.as_ref())?;
+    }
+    import_sessions(&mut shared, tree, source, &placed)?;
+    import_relations(&mut shared)?;
+    import_waiting(&mut shared, &placed, &planned.waiting)?;
+    finish(shared, source)
+}
+
+/// What is going to be imported of a source.
+fn planned(
+    tree: &dyn SourceTree,
+    source: &Source,
+    options: &Options,
+    pursuit: Option<&mut Pursuit>,
+) -> Result<Planned> {
+    let by_file = source.state.is_none() && source.program != Program::Annals;
+    let Some(pursuit) = pursuit.filter(|_| by_file) else {
+        return plan(tree, source, options);
+    };
+    let mut left = source.clone();
+    let going_on = pursuit.planned(tree, &mut left, options.only.as_ref())?;
+    let wanted = |path: &PathBuf| options.only.as_ref().is_none_or(|only| only.contains(path));
+    let anew = left.transcripts.iter().any(|transcript| wanted(&transcript.path));
+    let mut planned = match anew {
+        // Who spawned a thread is told by the headers of all.
+        true if going_on.is_empty() || source.program == Program::Codex => {
+            plan(tree, source, options)?
+        }
+        true => plan(tree, &left, options)?,
+        false => Planned::default(),
+    };
+    let goes_on = |session: &SessionPlan| going_on.iter().any(|plan| plan.key == session.key);
+    planned.sessions.retain(|session| !goes_on(session));
+    pursuit.keep_plans(planned.sessions.iter());
+    planned.sessions.extend(going_on);
+    Ok(planned)
+}
+
+fn plan(tree: &dyn SourceTree, source: &Source, options: &Options) -> Result<Planned> {
     let mut planned = match (source.program, &source.state) {
         (_, Some(_)) => openclaw::plan(tree, source)?,
         (Program::ClaudeCode, None) => claude::plan(tree, source)?,
@@ -102,54 +209,27 @@ fn import_source<'s>(
     if source.extent != Extent::Whole || options.only.is_some() {
         planned.keep_runs_of_sessions();
     }
-    let known = Known::read(journal.store)?;
-    let program = source.program.code();
-    let mut placed = place(std::mem::take(&mut planned.sessions), &known, program)?;
-    let mut relations = Relations::new(program, AgentId::parse("main")?, known.parties());
-    for session in &placed {
-        relations.session(&session.plan.key, party(session), session.plan.label());
-    }
-    planned.runs.into_iter().for_each(|run| relations.run(run));
-    for session in &mut placed {
-        set_task(&mut session.plan, &relations);
-    }
-    let damages = StreamWriter::open(&journal, StreamName::new(IMPORT_STREAM)?)?;
-    let report = SourceReport {
-        program: program.to_owned(),
-        path: source.root.display().to_string(),
-        copies: source.copies.iter().map(skipped).collect(),
-        ..SourceReport::default()
-    };
-    let mut shared = Shared {
-        program: source.program,
-        journal,
-        known,
-        relations,
-        report,
-        damages,
-        meter,
-        rows: Rows::default(),
-    };
-    for damage in &planned.damages {
-        shared.damage(&damage.file, damage)?;
-    }
-    if source.program == Program::Annals {
-        annals::import_transcripts(&mut shared, tree, source, options.only.as_ref())?;
-    }
-    import_sessions(&mut shared, tree, source, &placed)?;
-    import_relations(&mut shared)?;
-    import_waiting(&mut shared, &placed, &planned.waiting)?;
-    finish(shared)
+    Ok(planned)
 }
 
-fn finish(shared: Shared<'_>) -> Result<(SourceReport, Meter<'_>)> {
-    let Shared { mut journal, mut report, mut damages, mut meter, .. } = shared;
-    damages.flush(&mut journal)?;
+fn finish<'s>(
+    mut shared: Shared<'s>,
+    source: &Source,
+) -> Result<(SourceReport, Meter<'s>, Option<Pursuit>)> {
+    shared.damages.flush(&mut shared.journal)?;
+    let Shared { mut journal, mut report, mut meter, damages, .. } = shared;
     let keys: HashSet<&str> = report.sessions.iter().map(|s| s.key.as_str()).collect();
     report.counts.sessions = keys.len() as u64;
     journal.finish(report.counts.members()?)?;
     meter.new_behind += report.counts.new;
-    Ok((report, meter))
+    let (known, relations, rows) = (shared.known, shared.relations, shared.rows);
+    let pursuit = shared.pursuit.map(|mut pursuit| {
+        pursuit.known = known;
+        pursuit.keep_writer(damages);
+        pursuit.keep_source(source, Kept { relations, rows, begun: journal.is_begun() });
+        pursuit
+    });
+    Ok((report, meter, pursuit))
 }
 
 /// Leaves out transcripts that are not wanted, and sessions that have no other.
@@ -220,7 +300,7 @@ fn import_sessions(
 /// Tells what the transcripts did not say of runs, and their lives in their own streams.
 fn import_relations(shared: &mut Shared<'_>) -> Result<()> {
     shared.report.counts.runs = shared.relations.run_count();
-    let leftovers = shared.relations.leftovers();
+    let leftovers = shared.relations.leftovers(shared.tail());
     let mut by_requester: BTreeMap<String, Vec<RunEvent>> = BTreeMap::new();
     for Leftover { requester, run_id, life } in leftovers {
         let is_told = |event: &RunEvent| shared.known.is_told(event.id);
@@ -294,10 +374,12 @@ fn session_of(message: &Waiting, shared: &Shared<'_>, placed: &[Placed]) -> Opti
 }
 
 fn put_all(shared: &mut Shared<'_>, stream: &StreamName, events: &[RunEvent]) -> Result<()> {
-    let mut writer = StreamWriter::open(&shared.journal, stream.clone())?;
+    let mut writer = shared.writer(stream)?;
     for event in events {
         let put = writer.put_made(&mut shared.journal, event.to_new(stream)?, 0..0)?;
         shared.count(put);
     }
-    writer.flush(&mut shared.journal)
+    writer.flush(&mut shared.journal)?;
+    shared.keep_writer(writer);
+    Ok(())
 }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::id::{EventId, StreamName};
 use crate::session::event::{Event, happened_at};
 use crate::session::key::SessionKey;
-use crate::store::{EventStore, Filter, Item, NamePattern, Read, View};
+use crate::store::{Cursor, EventStore, Filter, Item, NamePattern, Read, View};
 
 /// Sessions, runs and damage that a store knows.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub(crate) struct Known {
     homes: HashMap<EventId, StreamName>,
     /// Damages and runs that were imported.
     told: HashSet<EventId>,
+    /// How far the store was read.
+    read_to: Option<Cursor>,
 }
 
 /// The parts of one stream.
@@ -32,12 +34,21 @@ pub(crate) struct Stream {
 
 impl Known {
     pub(crate) fn read(store: &dyn EventStore) -> Result<Self> {
+        let mut known = Self::default();
+        known.catch_up(store)?;
+        Ok(known)
+    }
+
+    /// Learns what the store has by now.
+    pub(crate) fn catch_up(&mut self, store: &dyn EventStore) -> Result<()> {
+        let end = store.end(View::Written)?;
         let types =
             ["session.opened", "session.reset", "run.requested", "run.finished", "import.damage"];
         let types = types.map(|name| NamePattern::Exact(name.to_owned())).into();
-        let read =
-            Read::default().view(View::Written).filter(Filter { streams: Vec::new(), types });
-        let mut known = Self::default();
+        let read = Read::after(self.read_to)
+            .view(View::Written)
+            .filter(Filter { streams: Vec::new(), types });
+        let known = self;
         for item in store.read(read)? {
             let Item::Record(record) = item? else { continue };
             if !record.kind.as_str().starts_with("session.") {
@@ -63,7 +74,8 @@ impl Known {
                 _ => {}
             }
         }
-        Ok(known)
+        known.read_to = end;
+        Ok(())
     }
 
     fn part(&mut self, name: &StreamName, session_id: String, at: Timestamp) -> &mut Stream {

@@ -34,6 +34,8 @@ pub(crate) enum Line<'a> {
         bytes: u64,
         /// Whether every byte of it is NUL.
         only_nul: bool,
+        /// Whether a line feed follows.
+        ended: bool,
     },
 }
 
@@ -43,6 +45,11 @@ impl Line<'_> {
         match self {
             Self::Whole { offset, .. } | Self::TooLong { offset, .. } => *offset,
         }
+    }
+
+    /// Whether a line feed follows, as far as that is known.
+    pub(crate) const fn is_ended(&self) -> bool {
+        !matches!(self, Self::Whole { ended: false, .. } | Self::TooLong { ended: false, .. })
     }
 }
 
@@ -61,6 +68,11 @@ pub(crate) struct Lines<R> {
 impl<R: Read> Lines<R> {
     pub(crate) fn new(reader: R) -> Self {
         Self::with_limits(reader, BUFFER_BYTES, LINE_BYTES_MAX)
+    }
+
+    /// Reads lines of a file that stands at this place.
+    pub(crate) fn from(reader: R, offset: u64) -> Self {
+        Self { offset, ..Self::new(reader) }
     }
 
     /// Reads lines of a piece of a file, of which the first byte stands at `range.start`.
@@ -108,7 +120,7 @@ impl<R: Read> Lines<R> {
         let bytes = self.buffer.get(from..from + len).unwrap_or_default();
         if len > self.line_bytes_max {
             let only_nul = bytes.iter().all(|b| *b == 0);
-            return Line::TooLong { offset, bytes: len as u64, only_nul };
+            return Line::TooLong { offset, bytes: len as u64, only_nul, ended };
         }
         Line::Whole { offset, bytes, ended }
     }
@@ -127,7 +139,7 @@ impl<R: Read> Lines<R> {
             self.offset += passed as u64;
             if found.is_some() || self.fill()? == 0 {
                 let bytes = self.offset - offset - u64::from(found.is_some());
-                return Ok(Line::TooLong { offset, bytes, only_nul });
+                return Ok(Line::TooLong { offset, bytes, only_nul, ended: found.is_some() });
             }
         }
     }
@@ -194,7 +206,7 @@ mod tests {
                         let text = std::str::from_utf8(bytes).unwrap();
                         format!("{offset}:{text}{}", if ended { "" } else { "$" })
                     }
-                    Line::TooLong { offset, bytes, only_nul } => {
+                    Line::TooLong { offset, bytes, only_nul, .. } => {
                         format!("{offset}#{bytes}{}", if only_nul { "0" } else { "" })
                     }
                 });

@@ -35,6 +35,13 @@
 //! still to go out is `suppressed` or `expired` (`unknown` when it may have gone out), each with the reason `imported`.
 //! `import.started` and `import.finished` are appended only when an import brings something.
 //!
+//! # Growth
+//!
+//! [`Following`] imports what is new of files that grow. It keeps in mind how far each was read, and throws that away when
+//! the file is another one, is shorter, or has other bytes before that place; then the file is read from its beginning,
+//! and what the store has is known by its ids. What breaks off at the end is not whole yet, and is left for later; so is
+//! a run that has not ended, and an object that cannot be read to its end.
+//!
 //! # Damage
 //!
 //! Nothing is passed over in silence: every byte of a transcript is in a record that was taken, in a [`Damage`], or white
@@ -50,6 +57,7 @@ mod discover;
 mod document;
 mod examine;
 mod fields;
+mod follow;
 mod gemini;
 mod hermes;
 mod importer;
@@ -60,6 +68,7 @@ mod openclaw;
 mod pi;
 mod placing;
 mod plan;
+mod pursuit;
 mod reading;
 mod records;
 mod relations;
@@ -79,6 +88,7 @@ mod writer;
 pub use damage::{Damage, DamageClass};
 pub use discover::{Discovery, Refused, Source, Transcript, discover, discover_in};
 pub use examine::{Examined, examine};
+pub use follow::{Following, files_under};
 pub use importer::{Options, import};
 pub use report::{Counts, Progress, Report, SessionReport, Skipped, SourceReport, Unresolved};
 pub use sample::{discover_sample, sample_tree};

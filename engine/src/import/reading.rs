@@ -1,6 +1,7 @@
 //! The reading of one file of a part: where its records go, and what is told of them, whatever their format is.
 
 use super::damage::DamageClass;
+use super::pursuit::Tail;
 use super::records::Flaw;
 use super::session::Ongoing;
 use super::story::{Identity, Story};
@@ -77,7 +78,7 @@ impl Reading<'_, '_, '_> {
     /// The file is read; with the last one the part is.
     pub(crate) fn end(mut self, last_file: bool, bytes: u64) -> Result<()> {
         self.settle()?;
-        if last_file {
+        if last_file && self.ongoing.shared.tail() == Tail::Final {
             for odd in self.story.end(bytes) {
                 self.ongoing.flaw(self.file, odd)?;
             }

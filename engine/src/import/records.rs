@@ -10,6 +10,7 @@ use super::claude::Lane;
 use super::damage::DamageClass;
 use super::lines::{Line, Lines};
 use super::mend::{self, Break, Mend};
+use super::pursuit::Tail;
 use crate::error::{Error, Result};
 
 /// How many lines and bytes a record may go over whose strings hold raw line feeds.
@@ -84,7 +85,20 @@ pub(crate) trait Sink {
 /// # Errors
 /// What reading the file meets, and what the sink says.
 pub(crate) fn read_records<R: Read>(reader: R, sink: &mut dyn Sink) -> Result<u64> {
-    read_lines(Lines::new(reader), &[], sink)
+    read_lines(Lines::new(reader), &[], Tail::Final, sink)
+}
+
+/// Reads the lines of a file that grows from a place on, and returns the place behind the last record that is whole.
+///
+/// # Errors
+/// As [`read_records`].
+pub(crate) fn read_on<R: Read + Seek>(
+    mut reader: R,
+    from: u64,
+    sink: &mut dyn Sink,
+) -> Result<u64> {
+    reader.seek(SeekFrom::Start(from)).map_err(|e| Error::io("the file cannot be read", e))?;
+    read_lines(Lines::from(reader, from), &[], Tail::Growing, sink)
 }
 
 /// Reads the lines of a file that belong to a lane, and returns how long they were, in bytes.
@@ -99,12 +113,14 @@ pub(crate) fn read_lane<R: Read + Seek>(
     let failed = |e| Error::io("the file cannot be read", e);
     match lane {
         Lane::Whole => read_records(reader, sink),
-        Lane::Without(ranges) => Ok(lane.bytes(read_lines(Lines::new(reader), ranges, sink)?)),
+        Lane::Without(ranges) => {
+            Ok(lane.bytes(read_lines(Lines::new(reader), ranges, Tail::Final, sink)?))
+        }
         Lane::Only(ranges) => {
             for range in ranges.iter() {
                 reader.seek(SeekFrom::Start(range.start)).map_err(failed)?;
                 let piece = reader.by_ref().take(range.end - range.start);
-                read_lines(Lines::piece(piece, range), &[], sink)?;
+                read_lines(Lines::piece(piece, range), &[], Tail::Final, sink)?;
             }
             Ok(lane.bytes(0))
         }
@@ -135,6 +151,7 @@ pub(crate) fn tell_mends(
 fn read_lines<R: Read>(
     mut lines: Lines<R>,
     without: &[Range<u64>],
+    tail: Tail,
     sink: &mut dyn Sink,
 ) -> Result<u64> {
     let mut split = Split { sink, held: None };
@@ -142,16 +159,24 @@ fn read_lines<R: Read>(
     loop {
         let line = lines.next().map_err(|e| Error::io("the file cannot be read", e))?;
         let Some(line) = line else { break };
+        if tail == Tail::Growing && !line.is_ended() {
+            return Ok(split.held.map_or(line.offset(), |held| held.offset));
+        }
         while without.next_if(|range| range.end <= line.offset()).is_some() {}
         if without.peek().is_some_and(|range| range.contains(&line.offset())) {
             continue;
         }
         match line {
             Line::Whole { offset, bytes, ended } => split.line(offset, bytes, ended)?,
-            Line::TooLong { offset, bytes, only_nul } => split.too_long(offset, bytes, only_nul)?,
+            Line::TooLong { offset, bytes, only_nul, .. } => {
+                split.too_long(offset, bytes, only_nul)?;
+            }
         }
         let offset = lines.offset();
         split.sink.progress(offset)?;
+    }
+    if tail == Tail::Growing {
+        return Ok(split.held.map_or(lines.offset(), |held| held.offset));
     }
     split.end()?;
     Ok(lines.offset())

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::fields::{self, Fields};
 use super::pi::Call;
+use super::pursuit::Tail;
 use super::report::Unresolved;
 use super::run::{Party, Run, RunEvent, is_run_id};
 use super::story::key;
@@ -36,7 +37,8 @@ pub(crate) struct Relations {
     /// The ids of runs, by the sessions that they work on and by what those were asked.
     by_target: HashMap<String, Vec<String>>,
     by_prompt: HashMap<u64, Vec<String>>,
-    calls: HashMap<String, Waiting>,
+    /// Calls without a result, by the sessions that made them and their own ids.
+    calls: HashMap<(String, String), Waiting>,
     unresolved: Vec<Unresolved>,
     /// The runs of sub-agents that calls began, by the ids of the calls.
     tasks: HashMap<String, String>,
@@ -62,6 +64,8 @@ struct Told {
     announced: bool,
     /// Whether the call that began it was found.
     bound: bool,
+    /// Whether all of it was told.
+    told: bool,
 }
 
 /// A call of a session tool that has no result yet.
@@ -126,8 +130,29 @@ impl Relations {
         if let Some(prompt) = run.prompt {
             self.by_prompt.entry(prompt).or_default().push(run.id.clone());
         }
-        self.runs
-            .insert(run.id.clone(), Told { run, accepted: false, announced: false, bound: false });
+        let told = Told { run, accepted: false, announced: false, bound: false, told: false };
+        self.runs.insert(told.run.id.clone(), told);
+    }
+
+    /// Makes a run known, or what the source has learned of one that is.
+    pub(crate) fn run_by_now(&mut self, run: Run) {
+        match self.runs.get_mut(&run.id) {
+            None => self.run(run),
+            Some(told) if told.run.status.is_none() => {
+                told.run.status = run.status;
+                told.run.started = run.started.or(told.run.started);
+                told.run.ended = run.ended;
+                told.run.detail = run.detail;
+                told.run.result = run.result;
+                told.run.runtime_ms = run.runtime_ms;
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Learns which sessions the store has by now.
+    pub(crate) fn stored(&mut self, stored: HashMap<String, Party>) {
+        self.stored = stored;
     }
 
     pub(crate) fn run_count(&self) -> u64 {
@@ -165,7 +190,7 @@ impl Relations {
     }
 
     /// A session made tool calls.
-    pub(crate) fn called(&mut self, calls: &[Call<'_>], at: Option<Timestamp>) {
+    pub(crate) fn called(&mut self, from: &SessionKey, calls: &[Call<'_>], at: Option<Timestamp>) {
         for call in calls {
             // A tool that another server lends goes by that server's name first.
             let kind = match call.name.rsplit("__").next().unwrap_or_default() {
@@ -188,7 +213,7 @@ impl Relations {
                 at,
             };
             if self.calls.len() < CALLS_MAX {
-                self.calls.insert(call.id.clone().into_owned(), waiting);
+                self.calls.insert((from.to_string(), call.id.clone().into_owned()), waiting);
             }
         }
     }
@@ -303,7 +328,7 @@ impl Relations {
         content: &str,
         at: Option<Timestamp>,
     ) -> Option<RunEvent> {
-        let waiting = self.calls.remove(call)?;
+        let waiting = self.calls.remove(&(from.to_string(), call.to_owned()))?;
         let answer = answer_text(content)?;
         let answer = Fields::parse(&answer)?;
         let status = answer.text("status").unwrap_or_default().into_owned();
@@ -398,10 +423,15 @@ impl Relations {
     }
 
     /// What is left to be told when all transcripts are read. Runs without a target that is known are not told at all.
-    pub(crate) fn leftovers(&mut self) -> Vec<Leftover> {
+    /// While a source grows, a run that has not ended is left for later.
+    pub(crate) fn leftovers(&mut self, tail: Tail) -> Vec<Leftover> {
         let mut leftovers = Vec::new();
-        for told in std::mem::take(&mut self.runs).into_values() {
-            let run = told.run;
+        let mut runs = std::mem::take(&mut self.runs);
+        let left =
+            |told: &&mut Told| !told.told && (tail == Tail::Final || told.run.status.is_some());
+        for told in runs.values_mut().filter(left) {
+            told.told = true;
+            let run = told.run.clone();
             let requester = run.requester.as_ref().and_then(|key| self.party(key)).cloned();
             let target = run.target.as_ref().and_then(|key| self.party(key)).cloned();
             let (requester, target) = (requester.as_ref(), target.as_ref());
@@ -446,6 +476,7 @@ impl Relations {
                 run_id: run.id,
             });
         }
+        self.runs = runs;
         leftovers
     }
 

@@ -131,7 +131,7 @@ impl Report {
 }
 
 impl Counts {
-    fn plus(self, other: &Self) -> Self {
+    pub(crate) fn plus(self, other: &Self) -> Self {
         Self {
             sessions: self.sessions + other.sessions,
             transcripts: self.transcripts + other.transcripts,

@@ -8,6 +8,7 @@ use super::damage::{Damage, DamageClass};
 use super::known::Known;
 use super::pi;
 use super::plan::{PartPlan, SessionPlan, Twin};
+use super::pursuit::{Pursuit, Tail};
 use super::records::Flaw;
 use super::relations::Relations;
 use super::report::{Progress, SourceReport};
@@ -17,7 +18,7 @@ use super::writer::{Journal, Put, StreamWriter};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::format::Payload;
-use crate::id::{EventId, EventType};
+use crate::id::{EventId, EventType, StreamName};
 use crate::session::event::{
     Event, ImportDamage, ImportedRecord, Ingress, Json, Links, Members, Provenance, Role, Source,
     Turn, import_id,
@@ -37,6 +38,8 @@ pub(crate) struct Shared<'s> {
     pub(crate) meter: Meter<'s>,
     /// Rows of Claude Code that sessions of the source have.
     pub(crate) rows: Rows,
+    /// What is kept for the next import, of a source that grows.
+    pub(crate) pursuit: Option<Pursuit>,
 }
 
 /// How far an import is.
@@ -69,6 +72,29 @@ impl<'s> Meter<'s> {
 }
 
 impl Shared<'_> {
+    /// Whether what breaks off at the end of a file is torn, or not whole yet.
+    pub(crate) const fn tail(&self) -> Tail {
+        match self.pursuit {
+            Some(_) => Tail::Growing,
+            None => Tail::Final,
+        }
+    }
+
+    /// The writer of a stream.
+    pub(crate) fn writer(&mut self, stream: &StreamName) -> Result<StreamWriter> {
+        match self.pursuit.as_mut().and_then(|pursuit| pursuit.take_writer(stream)) {
+            Some(writer) => Ok(writer),
+            None => StreamWriter::open(&self.journal, stream.clone()),
+        }
+    }
+
+    /// Keeps a writer for the next import.
+    pub(crate) fn keep_writer(&mut self, writer: StreamWriter) {
+        if let Some(pursuit) = &mut self.pursuit {
+            pursuit.keep_writer(writer);
+        }
+    }
+
     /// Notes damage, and says so once in the store. `scope` and the place in it are its identity: the name of the file
     /// is not, because files are renamed.
     pub(crate) fn damage(&mut self, scope: &str, damage: &Damage) -> Result<()> {
@@ -278,7 +304,7 @@ impl Ongoing<'_, '_> {
         let content = turn.content.as_ref().map(Json::as_str).unwrap_or_default();
         let told = match (turn.role, turn.call_id.as_deref(), &turn.provenance) {
             (Role::Assistant, ..) => {
-                self.shared.relations.called(calls, at);
+                self.shared.relations.called(&self.plan.key, calls, at);
                 Vec::new()
             }
             (Role::ToolResult, Some(call), _) => {

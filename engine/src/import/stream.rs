@@ -16,8 +16,9 @@ use super::gemini::Gemini;
 use super::hermes::Hermes;
 use super::placing::{Placed, opened_id, twin_scope};
 use super::plan::{FilePlan, PartPlan, Twin};
+use super::pursuit::Tail;
 use super::reading::Reading;
-use super::records::{Flaw, read_lane, read_records};
+use super::records::{Flaw, Sink, read_lane, read_on, read_records};
 use super::session::{Ongoing, Shared, with_source};
 use super::sniff::{Looks, Program, sniff};
 use super::story::Story;
@@ -57,7 +58,7 @@ pub(crate) fn import_session(
     files: &Files<'_>,
     session: &Placed,
 ) -> Result<(u64, u64)> {
-    let mut writer = StreamWriter::open(&shared.journal, session.key.stream().clone())?;
+    let mut writer = shared.writer(session.key.stream())?;
     let stream = shared.known.stream(session.key.stream());
     let mut previous = stream.and_then(|s| s.parts.last()).map(|(id, _)| id.clone());
     let (mut turns, mut new) = (0, 0);
@@ -77,7 +78,10 @@ pub(crate) fn import_session(
         close(&mut ongoing)?;
         new += ongoing.new;
     }
-    shared.relations.transcript_ended(&session.plan.key);
+    if shared.tail() == Tail::Final {
+        shared.relations.transcript_ended(&session.plan.key);
+    }
+    shared.keep_writer(writer);
     Ok((turns, new))
 }
 
@@ -126,15 +130,27 @@ fn reset(ongoing: &mut Ongoing<'_, '_>, previous_session_id: String) -> Result<(
 
 fn read_part(ongoing: &mut Ongoing<'_, '_>, files: &Files<'_>) -> Result<()> {
     let parent = ongoing.part.forked_from.as_deref().and_then(|path| files.named(path));
+    let part = ongoing.part;
+    let only = match part.files.as_slice() {
+        [file] if matches!(file.lane, Lane::Whole) => Some(file.path.clone()),
+        _ => None,
+    };
+    let mut resumed = None;
+    if let (Some(path), Some(pursuit)) = (&only, &mut ongoing.shared.pursuit) {
+        resumed = pursuit.resume(files.tree, ongoing.key.as_str(), path)?;
+    }
+    let from = resumed.as_ref().map_or(0, |cursor| cursor.offset);
     let mut story = match parent {
+        _ if resumed.is_some() => resumed.map(|cursor| cursor.story).unwrap_or_default(),
         Some(parent) => Story::forked(hashes(files.tree, ongoing.shared.program, parent)?),
         None if ongoing.shared.program == Program::ClaudeCode => Story::with_slack(claude::SLACK),
         None => Story::default(),
     };
-    let part = ongoing.part;
     ongoing.shared.rows.begin(ongoing.key.as_str(), &part.session_id);
+    let mut reached = None;
     for (at, file) in part.files.iter().enumerate() {
-        read_file(ongoing, files.tree, file, &mut story, at + 1 == part.files.len())?;
+        let last = at + 1 == part.files.len();
+        reached = read_file(ongoing, files.tree, file, &mut story, (from, last))?;
         ongoing.shared.meter.behind += file.lane.bytes(file.bytes);
         ongoing.progress(0);
     }
@@ -151,6 +167,10 @@ fn read_part(ongoing: &mut Ongoing<'_, '_>, files: &Files<'_>) -> Result<()> {
         ongoing.flaw(&file, Flaw { class, offset: 0, bytes: 0, recovered: 0, detail })?;
     }
     ongoing.flush()?;
+    if let (Some(path), Some(offset), Some(pursuit)) = (&only, reached, &mut ongoing.shared.pursuit)
+    {
+        pursuit.keep(files.tree, ongoing.key.as_str(), path, offset, story)?;
+    }
     if let Some(seq) = ongoing.writer.place() {
         ongoing.shared.relations.task_at(&ongoing.plan.key, seq.0);
     }
@@ -162,8 +182,8 @@ fn read_file(
     tree: &dyn SourceTree,
     file: &FilePlan,
     story: &mut Story,
-    last: bool,
-) -> Result<()> {
+    (from, last): (u64, bool),
+) -> Result<Option<u64>> {
     let failed = |e| Error::io("the transcript cannot be read", e).path(&file.path);
     let looks = sniff(tree, &file.path).map_err(failed)?;
     let program = ongoing.shared.program;
@@ -171,30 +191,57 @@ fn read_file(
     if looks != looks_of(program) && !matches!(looks, Looks::Empty | Looks::Unknown) {
         let detail = super::discover::refusal(looks).into();
         let class = DamageClass::WrongFormat;
-        return ongoing
-            .flaw(&file.name, Flaw { class, offset: 0, bytes: file.bytes, recovered: 0, detail });
+        ongoing
+            .flaw(&file.name, Flaw { class, offset: 0, bytes: file.bytes, recovered: 0, detail })?;
+        return Ok(None);
     }
     let reader = tree.open(&file.path).map_err(failed)?;
     let named = |e: Error| if e.place().path.is_none() { e.path(&file.path) } else { e };
     let reading = Reading { ongoing, story, file: &file.name };
-    let (reading, bytes) = read_as(program, reader, &file.lane, reading).map_err(named)?;
+    let (reading, end) = read_as(program, reader, (&file.lane, from), reading).map_err(named)?;
+    let (End::At(bytes) | End::GoesOn(bytes)) = end;
     reading.end(last, bytes)?;
-    ongoing.shared.report.counts.bytes += bytes;
-    Ok(())
+    ongoing.shared.report.counts.bytes += bytes.saturating_sub(from);
+    Ok(match end {
+        End::GoesOn(offset) => Some(offset),
+        End::At(_) => None,
+    })
+}
+
+/// How far a file was read.
+enum End {
+    /// To its end, which is here, in bytes.
+    At(u64),
+    /// To the end of its last whole record, behind which it goes on.
+    GoesOn(u64),
+}
+
+/// Reads the records of a file of lines.
+fn read_lines_of(
+    reader: Box<dyn SourceFile + '_>,
+    (lane, from): (&Lane, u64),
+    tail: Tail,
+    sink: &mut dyn Sink,
+) -> Result<End> {
+    match (tail, lane) {
+        (Tail::Growing, Lane::Whole) => read_on(reader, from, sink).map(End::GoesOn),
+        _ => read_lane(reader, lane, sink).map(End::At),
+    }
 }
 
 /// Reads the records of a file as its program writes them.
 fn read_as<'t, 'o, 's>(
     program: Program,
     mut reader: Box<dyn SourceFile + '_>,
-    lane: &Lane,
+    place: (&Lane, u64),
     reading: Reading<'t, 'o, 's>,
-) -> Result<(Reading<'t, 'o, 's>, u64)> {
+) -> Result<(Reading<'t, 'o, 's>, End)> {
+    let tail = reading.ongoing.shared.tail();
     let (dialect, list): (&dyn Dialect, Option<&str>) = match program {
         Program::ClaudeCode => {
             let mut transcript = claude::Transcript { reading };
-            let bytes = read_lane(reader, lane, &mut transcript)?;
-            return Ok((transcript.reading, bytes));
+            let end = read_lines_of(reader, place, tail, &mut transcript)?;
+            return Ok((transcript.reading, end));
         }
         Program::Codex => (&Codex, None),
         Program::Gemini if is_document(&mut reader, "messages")? => (&Gemini, Some("messages")),
@@ -203,16 +250,16 @@ fn read_as<'t, 'o, 's>(
         Program::Arka => (&Arka, Some("turns")),
         _ => {
             let mut transcript = Transcript { reading };
-            let bytes = read_records(reader, &mut transcript)?;
-            return Ok((transcript.reading, bytes));
+            let end = read_lines_of(reader, place, tail, &mut transcript)?;
+            return Ok((transcript.reading, end));
         }
     };
     let mut records = Records { reading, dialect };
-    let bytes = match list {
-        Some(list) => read_document(reader, list, &mut records)?,
-        None => read_records(reader, &mut records)?,
+    let end = match list {
+        Some(list) => End::At(read_document(reader, list, tail, &mut records)?),
+        None => read_lines_of(reader, place, tail, &mut records)?,
     };
-    Ok((records.reading, bytes))
+    Ok((records.reading, end))
 }
 
 /// What a transcript of a program looks like.

@@ -8,6 +8,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::pursuit::Tail;
 use crate::clock::Clock;
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
@@ -39,6 +40,8 @@ pub(crate) struct Journal<'s> {
     clock: &'s dyn Clock,
     subject: Import,
     begun: bool,
+    /// Whether the source grows: then it has no end, and what it brings is on stable storage at once.
+    tail: Tail,
 }
 
 impl<'s> Journal<'s> {
@@ -50,7 +53,29 @@ impl<'s> Journal<'s> {
         path: String,
     ) -> Self {
         let subject = Import { at: None, program: program.to_owned(), path, counts: None };
-        Self { store, mode, clock, subject, begun: false }
+        Self { store, mode, clock, subject, begun: false, tail: Tail::Final }
+    }
+
+    /// The same for a source that grows, of which the store may have been told before.
+    pub(crate) fn growing(self, begun: bool) -> Self {
+        Self { begun, tail: Tail::Growing, ..self }
+    }
+
+    /// The same for an import of which only the end is to be told.
+    pub(crate) fn ending(self) -> Self {
+        Self { begun: true, ..self }
+    }
+
+    /// Whether the store was told that the import began.
+    pub(crate) const fn is_begun(&self) -> bool {
+        self.begun
+    }
+
+    const fn durability(&self) -> Durability {
+        match self.tail {
+            Tail::Final => Durability::Buffered,
+            Tail::Growing => Durability::Synced,
+        }
     }
 
     /// The program and the path that this import is of.
@@ -60,7 +85,7 @@ impl<'s> Journal<'s> {
 
     /// Says that the import ended, if it brought anything. On return everything that it brought is on stable storage.
     pub(crate) fn finish(&mut self, counts: Members) -> Result<()> {
-        if !self.begun {
+        if !self.begun || self.tail == Tail::Growing {
             return Ok(());
         }
         let event = Event::ImportFinished(Import { counts: Some(counts), ..self.subject.clone() });
@@ -154,6 +179,10 @@ impl StreamWriter {
         Ok(writer)
     }
 
+    pub(crate) const fn stream(&self) -> &StreamName {
+        &self.stream
+    }
+
     pub(crate) fn knows(&self, id: EventId) -> bool {
         self.known.contains(&id)
     }
@@ -225,7 +254,7 @@ impl StreamWriter {
         self.bytes = 0;
         while !self.batch.is_empty() {
             let events = self.batch.iter().map(|pending| pending.event.clone()).collect();
-            let append = self.expecting(Append::new(events).durability(Durability::Buffered));
+            let append = self.expecting(Append::new(events).durability(journal.durability()));
             let error = match journal.append(&append) {
                 Ok(appended) => {
                     self.note_place(&appended);
@@ -299,7 +328,7 @@ impl StreamWriter {
     /// elsewhere, or has lost sight of behind damage, is known; what is too large is refused alone.
     fn one_by_one(&mut self, journal: &mut Journal<'_>) -> Result<()> {
         for Pending { event, range } in std::mem::take(&mut self.batch) {
-            let append = Append::new(vec![event]).durability(Durability::Buffered);
+            let append = Append::new(vec![event]).durability(journal.durability());
             match journal.append(&append) {
                 Ok(_) => {}
                 Err(e) if *e.kind() == ErrorKind::TooLarge => self.refused.push(range),

@@ -40,7 +40,7 @@ mod transcript;
 
 pub(crate) use folder::{projects, refused, tell_apart};
 pub(crate) use plan::plan;
-pub(crate) use survey::Lane;
+pub(crate) use survey::{Lane, may_have_chains};
 pub(crate) use transcript::{Rows, Transcript};
 
 /// Rows of things that happen at once, as the results of parallel calls, stand in any order this close together.

@@ -2,6 +2,7 @@
 //! is imported, so that each is read as a session of its own and every byte is read for one session only.
 
 use std::collections::HashMap;
+use std::io::{Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -67,6 +68,24 @@ fn may_be_side(line: &[u8], mark: &Finder<'_>) -> bool {
         Some(_) => mark.find_iter(line).any(says),
         None => false,
     }
+}
+
+/// Whether a row of a side chain may stand in a file from a place on.
+///
+/// # Errors
+/// Whatever reading the file meets.
+pub(crate) fn may_have_chains(tree: &dyn SourceTree, path: &Path, from: u64) -> Result<bool> {
+    let failed = |e| Error::io("the transcript cannot be read", e).path(path);
+    let mut file = tree.open(path).map_err(failed)?;
+    file.seek(SeekFrom::Start(from)).map_err(failed)?;
+    let mut lines = Lines::from(file, from);
+    let mark = Finder::new(MARK);
+    while let Some(line) = lines.next().map_err(failed)? {
+        if matches!(line, Line::Whole { bytes, .. } if may_be_side(bytes, &mark)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The side chains of a file, in the order of their first rows.

@@ -29,26 +29,32 @@ use crate::store::NewEvent;
 pub(crate) struct Rows {
     rows: HashMap<u128, u32>,
     sessions: Vec<(String, String)>,
+    /// The places of the sessions, from 1, and that of the one which is read.
+    places: HashMap<(String, String), u32>,
+    current: u32,
 }
 
 impl Rows {
     /// Begins a session; its key and the id of its part.
     pub(crate) fn begin(&mut self, key: &str, session_id: &str) {
-        self.sessions.push((key.to_owned(), session_id.to_owned()));
-    }
-
-    fn current(&self) -> u32 {
-        u32::try_from(self.sessions.len()).unwrap_or(u32::MAX)
+        let session = (key.to_owned(), session_id.to_owned());
+        if let Some(place) = self.places.get(&session) {
+            self.current = *place;
+            return;
+        }
+        self.sessions.push(session.clone());
+        self.current = u32::try_from(self.sessions.len()).unwrap_or(u32::MAX);
+        self.places.insert(session, self.current);
     }
 
     fn take(&mut self, row: u128) {
-        let current = self.current();
+        let current = self.current;
         self.rows.entry(row).or_insert(current);
     }
 
     /// The session that has a row, if that is another one than the current.
     fn elsewhere(&self, row: u128) -> Option<&(String, String)> {
-        let at = self.rows.get(&row).filter(|at| **at != self.current())?;
+        let at = self.rows.get(&row).filter(|at| **at != self.current)?;
         self.sessions.get(usize::try_from(*at).ok()?.checked_sub(1)?)
     }
 }

@@ -5,6 +5,7 @@ mod claude;
 mod codex;
 mod damage;
 mod flows;
+mod follow;
 mod gemini;
 mod hermes;
 mod openclaw;

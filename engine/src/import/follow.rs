@@ -1,0 +1,299 @@
+//! Transcripts that grow: each record comes once, whatever becomes of the files. What a round does follows from the files
+//! as they are then, and not from what was told of them: notifications only say when to look.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::discover::{Discovery, discover_in};
+use super::importer::{Options, import_kept};
+use super::mend;
+use super::pursuit::Pursuit;
+use super::report::{Counts, Progress, Report};
+use super::sniff::{Looks, Program, sniff};
+use super::tree::SourceTree;
+use super::writer::{Journal, Mode};
+use crate::clock::Clock;
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::EventStore;
+use crate::watch::{Files, NoNotice, Selection, Stamp, Tree};
+
+/// How much of a file is read to see whether its first record is whole, in bytes: a little at first.
+const FIRST_BYTES: [u64; 3] = [8 << 10, 256 << 10, 4 << 20];
+
+/// Follows what lies under some paths. What it knows of the files can be thrown away: one that begins anew reads all of
+/// them and adds what is new.
+pub struct Following<'s> {
+    store: &'s dyn EventStore,
+    clock: &'s dyn Clock,
+    tree: &'s dyn SourceTree,
+    files: Box<dyn Files + 's>,
+    paths: Vec<PathBuf>,
+    /// The files as they were when they were read.
+    stamps: BTreeMap<PathBuf, Stamp>,
+    found: Vec<Discovery>,
+    kept: Option<Pursuit>,
+    /// What came from each source.
+    counts: BTreeMap<(Program, PathBuf), Counts>,
+    notice: Option<NoNotice>,
+}
+
+impl std::fmt::Debug for Following<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Following").field("paths", &self.paths).finish_non_exhaustive()
+    }
+}
+
+impl<'s> Following<'s> {
+    /// Follows the files under these paths, which are absolute. `files` gives what lies there, and `tree` opens it.
+    ///
+    /// # Errors
+    /// `NotFound` when there is nothing under a path.
+    pub fn new(
+        store: &'s dyn EventStore,
+        clock: &'s dyn Clock,
+        tree: &'s dyn SourceTree,
+        mut files: Box<dyn Files + 's>,
+        paths: Vec<PathBuf>,
+    ) -> Result<Self> {
+        for path in &paths {
+            tree.stat(path).map_err(|e| Error::io("there is nothing to import", e).path(path))?;
+        }
+        let notice = files.notify().err();
+        Ok(Self {
+            store,
+            clock,
+            tree,
+            files,
+            paths,
+            stamps: BTreeMap::new(),
+            found: Vec::new(),
+            kept: Some(Pursuit::default()),
+            counts: BTreeMap::new(),
+            notice,
+        })
+    }
+
+    /// Why nothing is told of changes, so that they are only looked for now and then; `None` while it is.
+    #[must_use]
+    pub const fn notice(&self) -> Option<NoNotice> {
+        self.notice
+    }
+
+    /// Waits until something may have changed, or for so long; tells whether something may have.
+    pub fn wait(&mut self, timeout: Duration) -> bool {
+        match self.files.hints(timeout) {
+            Ok(hints) => hints.lost || !hints.paths.is_empty(),
+            Err(notice) => {
+                self.notice = Some(notice);
+                true
+            }
+        }
+    }
+
+    /// Imports what is new, and tells what that is; `None` when there is nothing. On return it is on stable storage.
+    ///
+    /// # Errors
+    /// Whatever reading the files and appending to the store meet. A file that vanishes on the way is no error.
+    pub fn round(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Option<Report>> {
+        let scan = self.files.scan().files;
+        let changed: BTreeMap<PathBuf, Stamp> = scan
+            .iter()
+            .filter(|(path, stamp)| self.stamps.get(*path) != Some(stamp))
+            .map(|(path, stamp)| (path.clone(), *stamp))
+            .collect();
+        self.forget(&scan, &changed);
+        if changed.is_empty() {
+            return Ok(None);
+        }
+        let begun: BTreeSet<&PathBuf> = changed.keys().filter(|path| self.is_begun(path)).collect();
+        if begun.iter().any(|path| self.changes_the_sources(path)) {
+            self.discover()?;
+        }
+        let mut report = Report::new(Mode::Append);
+        let mut found = std::mem::take(&mut self.found);
+        let imported = found
+            .iter_mut()
+            .try_for_each(|found| self.import(found, &scan, &begun, &mut report, progress));
+        self.found = found;
+        match imported {
+            Ok(()) => {}
+            Err(e) if *e.kind() == ErrorKind::NotFound => {
+                self.kept = Some(Pursuit::default());
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        }
+        let begun: BTreeSet<PathBuf> = begun.into_iter().cloned().collect();
+        self.stamps.extend(changed.into_iter().filter(|(path, _)| begun.contains(path)));
+        report.sources.retain(|source| source.counts.new > 0 || source.counts.damages > 0);
+        Ok(Some(report).filter(|report| !report.sources.is_empty()))
+    }
+
+    /// Says in the store that the following ended.
+    ///
+    /// # Errors
+    /// What appending says.
+    pub fn finish(self) -> Result<()> {
+        for ((program, root), counts) in self.counts {
+            if counts.new == 0 {
+                continue;
+            }
+            let (path, code) = (root.display().to_string(), program.code());
+            Journal::new(self.store, self.clock, Mode::Append, code, path)
+                .ending()
+                .finish(counts.members()?)?;
+        }
+        Ok(())
+    }
+
+    /// Throws away what was known of files that are others now.
+    fn forget(&mut self, scan: &BTreeMap<PathBuf, Stamp>, changed: &BTreeMap<PathBuf, Stamp>) {
+        let Some(kept) = &mut self.kept else { return };
+        for (path, stamp) in changed {
+            let before = self.stamps.get(path);
+            if before.is_some_and(|b| b.inode != stamp.inode || b.len > stamp.len) {
+                kept.forget(path);
+            }
+        }
+        let gone: Vec<PathBuf> =
+            self.stamps.keys().filter(|path| !scan.contains_key(*path)).cloned().collect();
+        for path in gone {
+            kept.forget(&path);
+            self.stamps.remove(&path);
+        }
+    }
+
+    /// Whether the first record of a file is whole. What a file is, and of which session, it says there.
+    fn is_begun(&self, path: &Path) -> bool {
+        if self.stamps.contains_key(path) {
+            return true;
+        }
+        let Ok(mut file) = self.tree.open(path) else { return false };
+        let mut bytes = Vec::new();
+        for limit in FIRST_BYTES {
+            let more = limit - bytes.len() as u64;
+            if file.by_ref().take(more).read_to_end(&mut bytes).is_err() {
+                return false;
+            }
+            if bytes.contains(&b'\n') || (bytes.len() as u64) < limit {
+                break;
+            }
+        }
+        let object = bytes.trim_ascii_start();
+        bytes.contains(&b'\n')
+            || Some(&(bytes.len() as u64)) == FIRST_BYTES.last()
+            || (!object.is_empty() && mend::scan(object, 0).is_ok())
+    }
+
+    /// Whether a file that changed may be more than the growing end of a transcript that is known.
+    fn changes_the_sources(&self, path: &Path) -> bool {
+        let mut sources = self.found.iter().flat_map(|found| &found.sources);
+        if sources.clone().any(|s| s.transcripts.iter().any(|t| t.path == path)) {
+            return false;
+        }
+        if sources.any(|source| source.state.is_some() && path.starts_with(&source.root)) {
+            return true;
+        }
+        let looks = sniff(self.tree, path).unwrap_or(Looks::Unknown);
+        matches!(looks, Looks::Session | Looks::Transcript | Looks::Index | Looks::Of(_))
+    }
+
+    /// Finds out what there is. That there is nothing yet is no error.
+    fn discover(&mut self) -> Result<()> {
+        self.found.clear();
+        for path in &self.paths {
+            match discover_in(self.tree, path) {
+                Ok(found) => self.found.push(found),
+                Err(e) => match e.kind() {
+                    ErrorKind::InvalidInput | ErrorKind::NotFound | ErrorKind::Unsupported => {}
+                    _ => return Err(e),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn import(
+        &mut self,
+        found: &mut Discovery,
+        scan: &BTreeMap<PathBuf, Stamp>,
+        changed: &BTreeSet<&PathBuf>,
+        report: &mut Report,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<()> {
+        let mut only = BTreeSet::new();
+        for source in &mut found.sources {
+            let beside =
+                source.state.is_some() && changed.iter().any(|path| path.starts_with(&source.root));
+            let known: HashSet<PathBuf> =
+                source.transcripts.iter().map(|t| t.path.clone()).collect();
+            let is_index = changed.iter().any(|path| !known.contains(*path));
+            for transcript in &mut source.transcripts {
+                if let Some(stamp) = scan.get(&transcript.path) {
+                    transcript.bytes = stamp.len;
+                }
+                // What an index says may be of any session of its folder.
+                if changed.contains(&transcript.path) || (beside && is_index) {
+                    only.insert(transcript.path.clone());
+                }
+            }
+        }
+        if only.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<_> = found
+            .sources
+            .iter()
+            .filter(|source| source.transcripts.iter().any(|t| only.contains(&t.path)))
+            .cloned()
+            .collect();
+        let wanted = Discovery { sources: wanted, ..Discovery::default() };
+        let options = Options { mode: Mode::Append, only: Some(only) };
+        self.kept.get_or_insert_default();
+        let told = import_kept(
+            self.store,
+            self.clock,
+            self.tree,
+            &wanted,
+            &options,
+            progress,
+            &mut self.kept,
+        )?;
+        for (source, told) in wanted.sources.iter().zip(&told.sources) {
+            let key = (source.program, source.root.clone());
+            let counts = self.counts.entry(key).or_default();
+            *counts = counts.plus(&told.counts);
+        }
+        report.sources.extend(told.sources);
+        Ok(())
+    }
+}
+
+/// The files under some absolute paths of the disk, as [`Following::new`] wants them.
+///
+/// # Errors
+/// Never for paths that there are.
+pub fn files_under(paths: &[PathBuf]) -> Result<Tree> {
+    let mut patterns = Vec::new();
+    for path in paths {
+        let text = path
+            .to_str()
+            .ok_or_else(|| Error::invalid("a path that is followed is text").path(path))?;
+        let mut pattern = String::with_capacity(text.len());
+        for char in text.chars() {
+            match char {
+                '*' | '?' | '[' | ']' | '{' | '}' => pattern.extend(['[', char, ']']),
+                '\\' => pattern.push_str("[\\\\]"),
+                char => pattern.push(char),
+            }
+        }
+        // Of a pattern without signs both are meant.
+        if pattern != text {
+            patterns.push(format!("{pattern}/**"));
+        }
+        patterns.push(pattern);
+    }
+    Ok(Tree::new(Selection::new(Path::new("/"), &patterns, &[], &[])?, false))
+}
