@@ -4,7 +4,9 @@
 use annals_engine::Result;
 use annals_engine::engine::Engine;
 use annals_engine::id::StreamName;
-use annals_engine::session::context::{ContextLimits, context, last_trimmed, trimming};
+use annals_engine::session::context::{
+    ContextLimits, ContextMessage, context, last_trimmed, trimming,
+};
 use annals_engine::session::event::{Event, RunKind, SessionTrimmed};
 use annals_engine::session::index::Found;
 use annals_engine::session::run::{announce, fenced};
@@ -133,7 +135,12 @@ fn earlier(
     if context.messages.is_empty() {
         return Ok((None, trimmed));
     }
-    let texts: Vec<String> = context.messages.iter().map(|message| message.text()).collect();
+    let text = |message: &ContextMessage| match &message.said_by {
+        None => message.text(),
+        // What another session said stands between fences as long as it is told.
+        Some(key) => format!("[{key}]\n{}", fenced(&run.run_id, &message.text())),
+    };
+    let texts: Vec<String> = context.messages.iter().map(text).collect();
     Ok((Some(format!("{HEADING}\n\n{}\n\n{END}", texts.join("\n\n"))), trimmed))
 }
 

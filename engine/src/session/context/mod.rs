@@ -85,6 +85,8 @@ pub struct ContextMessage {
     pub tool_name: Option<String>,
     /// Whether it stands in no log: the result of a call that was interrupted.
     pub synthetic: bool,
+    /// The session that said it, of what another session said.
+    pub said_by: Option<String>,
 }
 
 /// The context of a session that [`Sessions::find`] found, as of what `sessions` has seen, within limits.
@@ -172,6 +174,7 @@ impl ContextMessage {
             call_id: message.tools.answers,
             tool_name: message.tools.name,
             synthetic: false,
+            said_by: message.provenance.and_then(|provenance| provenance.source_session_key),
         }
     }
 
@@ -183,6 +186,7 @@ impl ContextMessage {
             call_id: Some(call_id.to_owned()),
             tool_name: None,
             synthetic: true,
+            said_by: None,
         }
     }
 }
