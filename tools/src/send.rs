@@ -151,6 +151,7 @@ impl Wish<'_> {
             idempotency_key: args.idempotency_key.as_deref(),
             rounds_max: if answers { rounds_max } else { 0 },
             hops_max: number("session.agentToAgent.maxHops", 10),
+            runs_max: desk.setup.rules.runs_max,
             can_run: &can_run,
             blocked: None,
         };

@@ -294,6 +294,13 @@ const GENERAL: &[Setting] = &[
         "the most sends that cause each other",
     ),
     setting(
+        "session.agentToAgent.maxRuns",
+        Kind::Whole(1, 100_000),
+        "100",
+        &[],
+        "the most runs that follow from one request while one of them goes on",
+    ),
+    setting(
         "session.threadBindings.**",
         Kind::Ignored,
         "",

@@ -19,7 +19,7 @@ use crate::check;
 use crate::support::{Home, Ran, fake_agent, write};
 
 /// How many children there may be.
-pub(crate) const LIMITS: Limits = Limits { depth: 1, of_one: 5, of_all: 10 };
+pub(crate) const LIMITS: Limits = Limits { depth: 1, of_one: 5, of_all: 10, chain: (10, 1_000) };
 
 /// What takes this long has not happened.
 const PATIENCE: Duration = Duration::from_secs(120);

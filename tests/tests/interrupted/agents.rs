@@ -103,6 +103,7 @@ impl World {
                         idempotency_key: Some("k"),
                         rounds_max: rounds,
                         hops_max: 4,
+                        runs_max: 1_000,
                         can_run: &can_run,
                         blocked: None,
                     };

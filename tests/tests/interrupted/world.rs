@@ -36,7 +36,7 @@ pub(crate) const SESSIONS: [(&str, &str, Option<&str>); 6] = [
 ];
 
 /// How many children there may be.
-pub(crate) const LIMITS: Limits = Limits { depth: 2, of_one: 2, of_all: 3 };
+pub(crate) const LIMITS: Limits = Limits { depth: 2, of_one: 2, of_all: 3, chain: (10, 1_000) };
 
 /// The boot, until the machine starts anew.
 pub(crate) type Boot = u32;
@@ -69,6 +69,7 @@ impl World {
             announce: [AnnounceWay::Auto, AnnounceWay::Step, AnnounceWay::Result][rng.usize(0..3)],
             announce_timeout: 120,
             announce_wakes: rng.bool(),
+            runs_max: 1_000,
             agents: BTreeMap::from([("main".to_owned(), false), ("ops".to_owned(), true)]),
             sinks: BTreeMap::from([
                 ("telegram".to_owned(), "exec".to_owned()),

@@ -43,6 +43,10 @@ impl Setup {
                 .number("agents.defaults.subagents.announceTimeoutSeconds")
                 .unwrap_or(ANNOUNCE_TIMEOUT.as_secs()),
             announce_wakes: config.is_on("agents.defaults.subagents.announceWakes"),
+            runs_max: config
+                .number("session.agentToAgent.maxRuns")
+                .and_then(|n| u32::try_from(n).ok())
+                .unwrap_or(CHAIN_MAX),
             agents: agents.iter().map(|(id, spec)| (id.clone(), spec.resumes())).collect(),
             sinks: config.sinks(),
         };
@@ -59,3 +63,4 @@ impl Setup {
 
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(120);
 const RUNS_MAX: usize = 8;
+const CHAIN_MAX: u32 = 100;

@@ -136,11 +136,12 @@ impl<'a> Wish<'a> {
         let number = |path: &str, unset: u64| {
             usize::try_from(config.number(path).unwrap_or(unset)).unwrap_or(usize::MAX)
         };
-        let depth = number("agents.defaults.subagents.maxSpawnDepth", 1);
+        let small = |path: &str, unset: u64| u32::try_from(number(path, unset)).unwrap_or(u32::MAX);
         Limits {
-            depth: u32::try_from(depth).unwrap_or(u32::MAX),
+            depth: small("agents.defaults.subagents.maxSpawnDepth", 1),
             of_one: number("agents.defaults.subagents.maxChildrenPerAgent", 5),
             of_all: number("subagents.max", 3),
+            chain: (small("session.agentToAgent.maxHops", 10), self.desk.setup.rules.runs_max),
         }
     }
 

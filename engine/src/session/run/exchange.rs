@@ -21,7 +21,10 @@ pub(super) fn next(close: &Close<'_>, batch: &mut Batch<'_>) -> Result<()> {
     let first = close.run.follows.as_deref().unwrap_or(&close.run.run_id);
     let Some(exchange) = close.stage.work.exchange(first) else { return Ok(()) };
     let stops = match (close.end.status, close.said) {
-        (RunStatus::Ok, Said::Text(_)) if exchange.rounds >= exchange.rounds_max => {
+        (RunStatus::Ok, Said::Text(_))
+            if exchange.rounds >= exchange.rounds_max
+                || close.stage.work.runs_in(&close.run.chain_id) >= close.rules.runs_max =>
+        {
             Some(ExchangeEnd::MaxTurns)
         }
         // The word that keeps an announce silent is none in a round.

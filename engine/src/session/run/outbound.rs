@@ -58,6 +58,8 @@ pub struct Wording {
     pub silent: Option<&'static str>,
     /// Why nobody is told.
     pub skipped: Option<&'static str>,
+    /// The chain of the child's run, and how many requests lie before it.
+    pub chain: Option<(String, u32)>,
 }
 
 /// What became of the wish to try.
@@ -160,7 +162,7 @@ impl Attempt<'_> {
         let may_work = self.rules.agents.contains_key(&row.agent_id)
             && !self.stage.sessions.is_archived(&row.key);
         if self.rules.announce_wakes && may_work {
-            self.wake(batch, row, (told.id, told.seq))?;
+            self.wake(batch, row, (told.id, told.seq), words)?;
         }
         if let Some(reason) = words.silent {
             return self.ends(batch, Ending::Suppressed(reason.to_owned()), Some(told.seq));
@@ -169,8 +171,17 @@ impl Attempt<'_> {
     }
 
     /// The requester works on what it was told.
-    fn wake(&self, batch: &mut Batch<'_>, row: &Row, (turn, seq): (EventId, u64)) -> Result<()> {
+    fn wake(
+        &self,
+        batch: &mut Batch<'_>,
+        row: &Row,
+        (turn, seq): (EventId, u64),
+        words: &Wording,
+    ) -> Result<()> {
         let run_id = batch.id(1).to_string();
+        let chain = words.chain.clone();
+        let (chain_id, hop) =
+            chain.map_or_else(|| (run_id.clone(), 0), |(id, hop)| (id, hop.saturating_add(1)));
         let request = RunRequested {
             at: None,
             run_id: run_id.clone(),
@@ -180,8 +191,8 @@ impl Attempt<'_> {
             agent_id: row.agent_id.clone(),
             requester_key: self.outgoing.child_key.clone(),
             requester_session_id: None,
-            chain_id: run_id.clone(),
-            hop: 0,
+            chain_id,
+            hop,
             round: None,
             timeout_seconds: 0,
             deliver: true,

@@ -31,6 +31,8 @@ pub struct Rules {
     pub announce_timeout: u64,
     /// Whether an announce starts a run of the session that it comes to.
     pub announce_wakes: bool,
+    /// The most runs of one chain: beyond it nobody answers any more in an exchange.
+    pub runs_max: u32,
     /// The agents that can be run, and whether each resumes its own session.
     pub agents: BTreeMap<String, bool>,
     /// The sinks, by channel; `*` for any other.

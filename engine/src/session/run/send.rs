@@ -50,6 +50,8 @@ pub struct Send<'a> {
     pub rounds_max: u32,
     /// The most sends that cause each other.
     pub hops_max: u32,
+    /// The most runs of one chain: rounds, announce steps and children are counted.
+    pub runs_max: u32,
     /// Whether the agent of the target can be run.
     pub can_run: &'a (dyn Fn(&str) -> bool + Sync),
     /// Why a gate keeps it out.
@@ -196,13 +198,8 @@ fn refusal(
             format!("no command is configured for agent {agent:?}"),
         ));
     }
-    let (_, hop) = chain(causing, send.run_id);
-    if hop > send.hops_max {
-        let detail = format!(
-            "{hop} sends caused each other; session.agentToAgent.maxHops is {}",
-            send.hops_max
-        );
-        return Some(Reason::new("loop", detail));
+    if let Some(reason) = goes_round(stage, causing, (send.hops_max, send.runs_max)) {
+        return Some(reason);
     }
     if send.wait_seconds > 0 && stage.work.waits_for(to, from, stage.now) {
         let detail = "that session waits for this one; send with timeoutSeconds 0 and go on";
@@ -210,6 +207,28 @@ fn refusal(
     }
     let (rule, why) = send.blocked?;
     Some(Reason::new("blocked", format!("{rule}: {why}")))
+}
+
+/// Why what a run causes goes no further: too many requests lie before it, or its chain has had too many runs. Hops bound
+/// how deep a chain gets, runs how wide.
+pub(super) fn goes_round(
+    stage: &Stage<'_>,
+    causing: Option<&Job>,
+    (hops_max, runs_max): (u32, u32),
+) -> Option<Reason> {
+    let causing = causing?;
+    let (hop, runs) = (causing.hop.saturating_add(1), stage.work.runs_in(&causing.chain_id));
+    if hop > hops_max {
+        let detail =
+            format!("{hop} requests caused each other; session.agentToAgent.maxHops is {hops_max}");
+        return Some(Reason::new("loop", detail));
+    }
+    (runs >= runs_max).then(|| {
+        let detail = format!(
+            "{runs} runs follow from one request; session.agentToAgent.maxRuns is {runs_max}"
+        );
+        Reason::new("loop", detail)
+    })
 }
 
 fn turn(send: &Send<'_>, target: &Row, from: Option<&Row>) -> Result<Event> {

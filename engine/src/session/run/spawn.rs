@@ -8,7 +8,7 @@ use crate::session::event::{
 };
 use crate::session::index::Row;
 
-use super::send::{Asked, Outcome, Reason, Requester, causing, chain, open, refuse};
+use super::send::{Asked, Outcome, Reason, Requester, causing, chain, goes_round, open, refuse};
 use super::stage::{Batch, Stage};
 use super::way::address;
 
@@ -71,6 +71,8 @@ pub struct Limits {
     pub of_one: usize,
     /// The most children at a time.
     pub of_all: usize,
+    /// The most requests that cause each other, and the most runs of one chain.
+    pub chain: (u32, u32),
 }
 
 /// Decides on a spawn.
@@ -190,7 +192,7 @@ fn refusal(stage: &Stage<'_>, spawn: &Spawn<'_>, from: Option<&Row>) -> Option<R
     if let Some(reason) = before {
         return Some(reason.clone());
     }
-    let Limits { depth, of_one, of_all } = spawn.limits;
+    let Limits { depth, of_one, of_all, chain } = spawn.limits;
     let at = from.map_or(0, |row| row.spawn_depth);
     if at >= depth {
         let detail = format!(
@@ -214,5 +216,5 @@ fn refusal(stage: &Stage<'_>, spawn: &Spawn<'_>, from: Option<&Row>) -> Option<R
         );
         return Some(Reason::new("children_total", detail));
     }
-    after.cloned()
+    goes_round(stage, causing(stage, &spawn.from), chain).or_else(|| after.cloned())
 }

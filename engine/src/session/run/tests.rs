@@ -40,6 +40,7 @@ impl World {
             announce: AnnounceWay::Auto,
             announce_timeout: 120,
             announce_wakes: false,
+            runs_max: 100,
             agents: BTreeMap::from([("main".to_owned(), false)]),
             sinks: BTreeMap::from([("telegram".to_owned(), "exec".to_owned())]),
         };
@@ -78,6 +79,7 @@ impl World {
                 idempotency_key: None,
                 rounds_max: rounds,
                 hops_max: 10,
+                runs_max: 100,
                 can_run: &|agent| agent == "main",
                 blocked: None,
             };
@@ -197,7 +199,7 @@ impl World {
     }
 }
 
-pub(super) const MANY: Limits = Limits { depth: 1, of_one: 5, of_all: 3 };
+pub(super) const MANY: Limits = Limits { depth: 1, of_one: 5, of_all: 3, chain: (10, 100) };
 
 fn accepted(asked: &Asked) -> bool {
     matches!(asked, Asked::Accepted { .. })
@@ -368,6 +370,27 @@ fn chains() {
     assert_eq!(hops, (0..=10).collect::<Vec<_>>());
 }
 
+/// Goal: what follows from one request is bounded in its breadth too, and a request of another chain begins anew. Method:
+/// two sessions with rounds, each run of which sends to the other; then one that nothing caused.
+#[test]
+fn wide_chains() {
+    let world = World::new();
+    world.send(A, B, 5, 0);
+    let mut runs = 0;
+    while let Some(claimed) = world.claim() {
+        runs += 1;
+        assert!(runs < 300, "no end");
+        let from = claimed.run.session_key.clone();
+        let other = if from == A { B } else { A };
+        world.send(&from, other, 5, 0);
+        let ok = End { reason: None, ..End::without_output(RunStatus::Ok, "") };
+        world.finish(&claimed, &ok.saying("and you?"));
+    }
+    assert!(runs >= 100, "{runs} runs");
+    assert!(accepted(&world.send(A, B, 0, 0).1), "another chain");
+    assert_eq!(world.work().runs_in("no such chain"), 0);
+}
+
 /// Goal: tries come at their times, a permanent refusal ends at once, the last try that fails ends it, and what nobody
 /// can confirm is never sent again. Method: the clock.
 #[test]
@@ -465,7 +488,7 @@ fn serial() {
 }
 
 /// Goal: the view of the work at hand is the same from a snapshot, and holds nothing that has ended. Method: after each
-/// event of a story the state is saved, read back and gone on with.
+/// event of a story the state is saved, read back and gone on with; the whole story as one digest.
 #[test]
 fn the_view_is_the_same_from_a_snapshot() {
     use crate::projection::Projection;
@@ -488,6 +511,11 @@ fn the_view_is_the_same_from_a_snapshot() {
         }
         assert_eq!(read, world.work(), "saved after {cut} events");
     }
+    let mut digest = crate::session::work::Digest::default();
+    records.iter().for_each(|record| digest.apply(&record.fields()));
+    let mut taken = Work::default();
+    crate::projection::Digestible::take(&mut taken, digest);
+    assert_eq!(taken, world.work(), "by a digest");
     assert!(world.scene.store.end(View::Durable).unwrap().is_some());
 }
 

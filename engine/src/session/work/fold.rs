@@ -11,7 +11,7 @@ use crate::session::event::{
 };
 use crate::store::Damage;
 
-use super::{Address, Claim, Exchange, Job, Outgoing, Step, Terms, Try, Waybill, Work};
+use super::{Address, Claim, Exchange, Job, Outgoing, Terms, Try, Waybill, Work};
 
 /// Where and when an event stands.
 #[derive(Clone, Debug)]
@@ -25,7 +25,19 @@ struct Place {
 
 /// What a stretch of the log says about work, in its order.
 #[derive(Debug, Default)]
-pub struct Digest(Vec<(Place, Event)>);
+pub struct Digest(Vec<Step>);
+
+#[derive(Debug)]
+enum Step {
+    Event(Box<(Place, Event)>),
+    /// The batch of the event before it has ended.
+    BatchEnds,
+}
+
+/// Whether nothing more follows in the same batch.
+fn ends_batch(fields: &Fields<'_>) -> bool {
+    fields.batch.is_none_or(|(index, count)| index == count)
+}
 
 /// The types that say something about it.
 fn concerns(kind: &str) -> bool {
@@ -39,6 +51,17 @@ fn concerns(kind: &str) -> bool {
 
 impl Projection for Digest {
     fn apply(&mut self, fields: &Fields<'_>) {
+        self.event(fields);
+        if ends_batch(fields) && matches!(self.0.last(), Some(Step::Event(_))) {
+            self.0.push(Step::BatchEnds);
+        }
+    }
+
+    fn gap(&mut self, _: &Damage) {}
+}
+
+impl Digest {
+    fn event(&mut self, fields: &Fields<'_>) {
         if !concerns(fields.kind) {
             return;
         }
@@ -50,17 +73,18 @@ impl Projection for Digest {
             id: fields.id.to_string(),
             flow: fields.flow.map(|flow| flow.to_string()),
         };
-        self.0.push((place, event));
+        self.0.push(Step::Event(Box::new((place, event))));
     }
-
-    fn gap(&mut self, _: &Damage) {}
 }
 
 impl Projection for Work {
     fn apply(&mut self, fields: &Fields<'_>) {
         let mut digest = Digest::default();
-        digest.apply(fields);
+        digest.event(fields);
         self.take(digest);
+        if ends_batch(fields) {
+            self.settle();
+        }
     }
 
     /// What is lost says nothing. A run whose end is lost stays at hand, and a worker finds that nobody is at it.
@@ -71,8 +95,14 @@ impl Digestible for Work {
     type Digest = Digest;
 
     fn take(&mut self, digest: Digest) {
-        for (place, event) in digest.0 {
-            self.event(place, event);
+        for step in digest.0 {
+            match step {
+                Step::Event(told) => {
+                    let (place, event) = *told;
+                    self.event(place, event);
+                }
+                Step::BatchEnds => self.settle(),
+            }
         }
     }
 }
@@ -139,10 +169,10 @@ impl Work {
     }
 
     fn requested(&mut self, place: Place, event: RunRequested) {
-        let terms = self.accepted.remove(&event.run_id);
         if event.imported == Some(true) {
             return;
         }
+        *self.chains.entry(event.chain_id.clone()).or_default() += 1;
         self.follows_up(&event);
         let run = Job {
             seq: place.seq,
@@ -167,7 +197,7 @@ impl Work {
             claims: 0,
             started_at: None,
             kill: None,
-            terms,
+            terms: None,
             run_id: event.run_id.clone(),
         };
         self.runs.entry(event.run_id).or_insert_with(|| Arc::new(run));
@@ -180,7 +210,7 @@ impl Work {
         match (event.kind, self.exchanges.get_mut(first)) {
             (RunKind::Reply, Some(exchange)) => Arc::make_mut(exchange).rounds += 1,
             (RunKind::Announce, None) => {
-                let step = Step { run_id: event.run_id.clone(), ended: false };
+                let step = super::Step { run_id: event.run_id.clone(), ended: false };
                 self.announce_of(first, |outgoing| {
                     if outgoing.child_key.as_ref() == Some(&event.session_key) {
                         outgoing.step = Some(step);
@@ -218,6 +248,7 @@ impl Work {
 
     fn finished(&mut self, event: &RunFinished) {
         let Some(run) = self.runs.remove(&event.run_id) else { return };
+        self.ended = true;
         let first = run.follows.as_deref().unwrap_or(&run.run_id);
         if run.kind == RunKind::Announce {
             self.announce_of(first, |outgoing| {
@@ -271,11 +302,16 @@ impl Work {
         self.agreed(&event.run_id, terms);
     }
 
-    /// The acceptance stands in one batch with the request, before it or behind it.
+    /// The acceptance stands in one batch with the request, behind it.
     fn agreed(&mut self, run_id: &str, terms: Terms) {
-        match self.runs.get_mut(run_id) {
-            Some(run) => Arc::make_mut(run).terms = Some(terms),
-            None => drop(self.accepted.insert(run_id.to_owned(), terms)),
+        self.change(run_id, |run| run.terms = Some(terms));
+    }
+
+    /// A chain is over when it has no run at hand at the end of a batch: what follows from an end stands in its batch.
+    fn settle(&mut self) {
+        if std::mem::take(&mut self.ended) {
+            let runs = &self.runs;
+            self.chains.retain(|chain, _| runs.values().any(|run| run.chain_id == *chain));
         }
     }
 

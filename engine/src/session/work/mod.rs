@@ -25,8 +25,10 @@ pub struct Work {
     runs: BTreeMap<String, Arc<Job>>,
     outgoing: BTreeMap<Waybill, Arc<Outgoing>>,
     exchanges: BTreeMap<String, Arc<Exchange>>,
-    /// Runs of which the acceptance was seen and the request was not yet: the two stand in one batch.
-    accepted: BTreeMap<String, Terms>,
+    /// How many runs each chain has had that has a run at hand.
+    chains: BTreeMap<String, u32>,
+    /// Whether a run has ended in the batch that is being taken.
+    ended: bool,
 }
 
 /// A run that has not ended.
@@ -183,6 +185,12 @@ impl Work {
         children
             .filter(|run| of.is_none_or(|key| run.requester_key.as_deref() == Some(key)))
             .count()
+    }
+
+    /// How many runs a chain has had so far; none of one that has no run at hand.
+    #[must_use]
+    pub fn runs_in(&self, chain_id: &str) -> u32 {
+        self.chains.get(chain_id).copied().unwrap_or_default()
     }
 
     /// The run at work that calls tools with a token, by its hash.

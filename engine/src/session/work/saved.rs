@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::projection::{Saved, schema_of};
 
-use super::{Exchange, Job, Outgoing, Terms, Waybill, Work};
+use super::{Exchange, Job, Outgoing, Waybill, Work};
 
 impl Saved for Work {
     const NAME: &'static str = "work";
@@ -40,7 +40,8 @@ struct Shown<'a> {
     runs: Vec<&'a Job>,
     outgoing: Vec<(&'a Waybill, &'a Outgoing)>,
     exchanges: Vec<&'a Exchange>,
-    accepted: &'a BTreeMap<String, Terms>,
+    chains: &'a BTreeMap<String, u32>,
+    ended: bool,
 }
 
 #[derive(Deserialize)]
@@ -48,7 +49,8 @@ struct Read {
     runs: Vec<Job>,
     outgoing: Vec<(Waybill, Outgoing)>,
     exchanges: Vec<Exchange>,
-    accepted: BTreeMap<String, Terms>,
+    chains: BTreeMap<String, u32>,
+    ended: bool,
 }
 
 impl Serialize for Work {
@@ -57,7 +59,8 @@ impl Serialize for Work {
             runs: self.runs.values().map(|run| &**run).collect(),
             outgoing: self.outgoing.iter().map(|(name, outgoing)| (name, &**outgoing)).collect(),
             exchanges: self.exchanges.values().map(|exchange| &**exchange).collect(),
-            accepted: &self.accepted,
+            chains: &self.chains,
+            ended: self.ended,
         };
         let text = serde_json::to_string(&shown).map_err(S::Error::custom)?;
         serializer.serialize_str(&text)
@@ -67,7 +70,7 @@ impl Serialize for Work {
 impl<'de> Deserialize<'de> for Work {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let Read { runs, outgoing, exchanges, accepted } =
+        let Read { runs, outgoing, exchanges, chains, ended } =
             serde_json::from_str(&text).map_err(D::Error::custom)?;
         let run = |run: Job| (run.run_id.clone(), Arc::new(run));
         let exchange = |exchange: Exchange| (exchange.run_id.clone(), Arc::new(exchange));
@@ -75,7 +78,8 @@ impl<'de> Deserialize<'de> for Work {
             runs: runs.into_iter().map(run).collect(),
             outgoing: outgoing.into_iter().map(|(name, out)| (name, Arc::new(out))).collect(),
             exchanges: exchanges.into_iter().map(exchange).collect(),
-            accepted,
+            chains,
+            ended,
         })
     }
 }

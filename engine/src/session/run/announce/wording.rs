@@ -67,6 +67,8 @@ pub fn wording(
     if !notes.is_empty() {
         text.push_str(&format!("Notes: {}\n", notes.join("; ")));
     }
+    let asked = run.requested.as_ref();
+    wording.chain = asked.map(|requested| (requested.chain_id.clone(), requested.hop));
     let session = run.requested.map(|requested| requested.session_id).unwrap_or_default();
     text.push_str(&format!("Stats: {}", stats(&end, child, &session, store)));
     wording.text = text;
