@@ -14,12 +14,15 @@ use std::time::Duration;
 use annals_engine::clock::{Clock, SystemClock};
 use annals_engine::config::{Config, Sources, load};
 use annals_engine::engine::Engine;
-use annals_engine::session::event::{Event, Role, RunKind, RunStatus};
+use annals_engine::id::EventId;
+use annals_engine::session::event::{
+    Event, Links, Role, RunClaimed, RunKind, RunStatus, run_stream,
+};
 use annals_engine::session::index::TimeRules;
 use annals_engine::session::key::AgentId;
 use annals_engine::session::push::{Push, Wanted};
 use annals_engine::session::run::{Claimer, Tried, announce, claim};
-use annals_engine::store::{Item, Read};
+use annals_engine::store::{Append, Item, Read};
 use annals_tools::run::worker::{Carrier, Parcel};
 use annals_tools::run::{ProcessIdentity, Setup, Until, Worker};
 use tokio::sync::watch;
@@ -80,6 +83,17 @@ impl House {
             tokio::time::timeout(Duration::from_secs(60), worked.work(until, stop)).await
         };
         runtime.block_on(worked).expect("it goes home").unwrap();
+    }
+
+    /// Whether a worker that works until nothing is left goes home within a time.
+    fn goes_home(&self, within: Duration) -> bool {
+        let carrier = Arc::clone(&self.basket) as Arc<dyn Carrier>;
+        let worker = Worker::new(self.engine.clone(), Arc::clone(&self.setup), carrier).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (_stops, stop) = watch::channel(false);
+        runtime
+            .block_on(async { tokio::time::timeout(within, worker.work(Until::Idle, stop)).await })
+            .is_ok()
     }
 
     fn end(&self, run_id: &str) -> Option<(RunStatus, String)> {
@@ -176,4 +190,36 @@ fn claimer(process: ProcessIdentity) -> Claimer {
         lease_until: now.plus(Duration::from_secs(600)),
         token_sha256: "t".into(),
     }
+}
+
+/// Goal: who finds the role taken leaves no run behind that nobody is at: a process that died while it started another has
+/// the role for a moment longer. Method: the role is held by nobody who works, and a run is claimed by a process that is
+/// gone; then the role is free.
+#[test]
+fn a_role_that_is_held_for_a_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::new(folder.path(), "echo done");
+    let run_id = house.ask("one", false);
+    let own = ProcessIdentity::own().unwrap();
+    let claimed = Event::RunClaimed(RunClaimed {
+        at: None,
+        run_id: run_id.clone(),
+        worker: "gone".into(),
+        pid: own.pid,
+        process_start: "0".into(),
+        boot_id: own.boot_id,
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        lease_until: house.engine.clock().now().plus(Duration::from_secs(60)),
+        token_sha256: None,
+    });
+    let id = EventId::new(house.engine.clock().now());
+    let new = claimed.to_new(run_stream(&run_id).unwrap(), id, Links::default()).unwrap();
+    house.engine.append(Append::new(vec![new])).unwrap();
+    let role = house.engine.take_worker_role().unwrap();
+    assert!(role.is_some());
+    assert!(!house.goes_home(Duration::from_secs(1)), "it leaves the run to nobody");
+    assert_eq!(house.end(&run_id), None);
+    drop(role);
+    house.work(Until::Idle);
+    assert_eq!(house.end(&run_id), Some((RunStatus::Lost, String::new())));
 }

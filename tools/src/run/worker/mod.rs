@@ -228,6 +228,9 @@ impl Shift<'_> {
                 self.collect().await?;
                 continue;
             }
+            if !stopping && self.takes_what_is_left(&work).await? {
+                continue;
+            }
             let had_role = self.role.is_some();
             if !stopping && self.may_go_home(&work, had_role) {
                 // Whoever asks for work, or leaves some, from here on finds nobody home; who did before is seen below.
@@ -257,6 +260,24 @@ impl Shift<'_> {
             self.settle_tries_of_the_dead().await?;
         }
         Ok(())
+    }
+
+    /// Takes the role after all, where something is on its way out that it would else leave to others. A process that died
+    /// just as it started another has it for a moment longer, and so has who only looks whether anybody has it.
+    async fn takes_what_is_left(&mut self, work: &Work) -> Result<bool> {
+        let leaves =
+            self.until == Until::Idle && self.role.is_none() && !work.outgoing().is_empty();
+        if !leaves || !self.runs.is_empty() {
+            return Ok(false);
+        }
+        for _ in 0..LOOKS {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            self.take_role().await?;
+            if self.role.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether the run that this worker is here for has not ended.
@@ -369,7 +390,12 @@ impl Shift<'_> {
             Until::Stopped => false,
             // Runs that others have are theirs, and so is what goes out when another has the role.
             Until::Idle => {
-                let ours = work.runs().iter().any(|run| !run.is_claimed());
+                // One that nobody is at is ended by the one with the role: that there is one is seen when it has ended.
+                let nobodys = |run: &&Arc<Job>| match &run.claim {
+                    None => true,
+                    Some(claim) => !self.is_own(claim) && self.fate(claim).is_some(),
+                };
+                let ours = work.runs().iter().any(nobodys);
                 let goes_out = has_role && !work.outgoing().is_empty();
                 at_rest && !ours && !goes_out
             }
@@ -427,6 +453,10 @@ fn wanted<'a>(work: &'a Work, run_id: &str) -> Option<&'a Arc<Job>> {
 
 /// A try that is due and was not made waits for something else: it is looked at again after this time.
 const MICROS_LEAST: i64 = 200_000;
+
+/// So often is looked whether the role is free after all, before something is left to whoever has it.
+const LOOKS: u32 = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// So often what time and the limits archive is recorded.
 const UPKEEP_EVERY: Duration = Duration::from_secs(60);
