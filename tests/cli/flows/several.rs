@@ -1,6 +1,7 @@
 //! Several workers on one store, and workers that are stopped or held up.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::FileTypeExt;
 
 use annals_engine::session::event::RunStatus;
@@ -57,13 +58,16 @@ fn held_up() {
     let house = House::new(&[("main", &["read", &wait, "say=fine"])]);
     house.ask("7");
     let worker = house.worker(&[]);
-    house.until("run.started", 1);
+    // The agent is there, and the worker has nothing to record: stopped before, it could hold a lock of the log, and then
+    // others wait for it, as they have to.
+    let mut agent = fs::OpenOptions::new().write(true).open(&gate).expect("the agent");
     worker.signal(Signal::STOP);
     let before = house.records().len();
     house.works();
     assert_eq!(house.records().len(), before, "the run is not touched");
     worker.signal(Signal::CONT);
-    crate::support::write(&gate, "go on");
+    agent.write_all(b"go on").expect("it listens");
+    drop(agent);
     house.until("run.finished", 1);
     worker.signal(Signal::TERM);
     worker.ends();

@@ -378,6 +378,9 @@ fn at_work() -> (Home, PathBuf) {
     home.ok(&["config", "set", "tools.sessions.visibility", "agent"]);
     home.push("cli", "default", "hello");
     home.push("telegram", "42", "hello");
+    // One run and no more: another would wait at the pipe for ever.
+    home.ok(&["config", "set", "session.agentToAgent.maxPingPongTurns", "0"]);
+    home.ok(&["session", "patch", "telegram", "42", "sendPolicy=deny"]);
     (home, pipe)
 }
 
