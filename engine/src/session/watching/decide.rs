@@ -1,6 +1,7 @@
 //! What a settled file means: pure, from what the log knows of the rule and what the file is.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::id::EventId;
@@ -108,11 +109,15 @@ pub fn decide(
 /// The run of the rule that was at work at a moment: of several the one that has the most firings in a row behind it, so
 /// that a circle of files is seen as well as one file.
 fn at_work(watched: &Watched, spans: &Spans, at: Timestamp) -> Option<String> {
-    let covers = |span: &Span| span.from <= at && span.to.is_none_or(|to| at <= to);
+    let covers = |span: &Span| span.from <= at.plus(TICK) && span.to.is_none_or(|to| at <= to);
     let runs = watched.fired().map(|fired| &fired.run_id);
     let at_work = runs.filter(|run| spans.get(*run).is_some_and(covers));
     at_work.max_by_key(|run| watched.in_a_row(run)).cloned()
 }
+
+/// The stamp of a file may be that much older than its change: file systems take the time of the last tick of the kernel's
+/// clock, 1 to 10 ms ago, and virtual ones are later still. A run that writes at once would have written before it began.
+const TICK: Duration = Duration::from_millis(100);
 
 /// When a rule may fire again that fired `most` times in the last minute; `None` when it may now.
 fn full_until(watched: &Watched, most: usize, now: Timestamp) -> Option<Timestamp> {
