@@ -96,6 +96,7 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     Tools(commands::tools::Verb),
     Worker(commands::worker::Args),
+    Serve(commands::serve::Args),
     Mcp(commands::mcp::Args),
     Watch(commands::watch::Args),
     #[command(subcommand)]
@@ -110,7 +111,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("First steps", &["quickstart"]),
     ("Watch and ask", &["tail", "log", "timeline", "graph", "stats", "usage", "replay"]),
     ("Sessions", &["sessions", "session", "tools", "heartbeat"]),
-    ("Agents at work", &["ask", "subagent", "agents", "runs", "worker", "mcp", "watch"]),
+    ("Agents at work", &["ask", "subagent", "agents", "runs", "worker", "serve", "mcp", "watch"]),
     ("In and out", &["import", "export"]),
     ("Care", &["doctor", "verify", "repair", "config"]),
     ("Shell", &["completions"]),

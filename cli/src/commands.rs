@@ -15,6 +15,7 @@ pub(crate) mod quickstart;
 pub(crate) mod repair;
 pub(crate) mod replay;
 pub(crate) mod runs;
+pub(crate) mod serve;
 pub(crate) mod session;
 pub(crate) mod sessions;
 pub(crate) mod stats;
@@ -90,6 +91,7 @@ fn dispatch(cli: &Cli, context: &mut Context) -> Result<Exit, Failure> {
         Verb::Config(verb) => config::run(verb, context),
         Verb::Watch(args) => watch::run(args, context),
         Verb::Worker(args) => worker::run(args, context),
+        Verb::Serve(args) => serve::run(args, context),
         Verb::Mcp(args) => mcp::run(args, context),
         Verb::Completions(args) => completions::run(args, context),
     }

@@ -74,6 +74,12 @@ impl Office {
         self
     }
 
+    /// The same, where agents reach the Model Context Protocol at this address.
+    pub(crate) fn reached_at(mut self, mcp_url: String) -> Self {
+        Arc::make_mut(&mut self.setup).mcp_url = Some(mcp_url);
+        self
+    }
+
     /// What tools work with.
     pub(crate) fn desk(&self) -> Desk<'_> {
         self.desk_with(&*self.staff)
@@ -123,9 +129,17 @@ impl Office {
 
     /// What serves tools call after call.
     pub(crate) fn host(&self) -> Host {
+        self.host_with(Arc::<OnCall>::clone(&self.staff))
+    }
+
+    /// The same where this process does the work itself.
+    pub(crate) fn host_here(&self) -> Host {
+        self.host_with(Arc::new(AtHome))
+    }
+
+    fn host_with(&self, staff: Arc<dyn Staff + Send>) -> Host {
         let (engine, setup) = (self.engine.clone(), Arc::clone(&self.setup));
-        let (staff, operator) = (Arc::clone(&self.staff), self.operator.clone());
-        Host::new(engine, setup, staff, operator, self.child_timeout)
+        Host::new(engine, setup, staff, self.operator.clone(), self.child_timeout)
     }
 
     /// Sees to it that a run is made that was asked for.

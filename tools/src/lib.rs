@@ -8,6 +8,7 @@ pub mod desk;
 pub mod fault;
 pub mod history;
 pub mod host;
+pub mod http;
 pub mod ingress;
 pub mod list;
 pub mod mask;

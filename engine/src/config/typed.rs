@@ -108,6 +108,11 @@ impl Config {
         known.collect()
     }
 
+    /// The callers that have tokens of their own, by the names that the settings give them.
+    pub fn http_callers(&self) -> impl Iterator<Item = &str> {
+        self.names_below("http.tokens.")
+    }
+
     /// The values that leave no session: those that are named, those of variables that are named, and the secrets that
     /// the settings themselves hold.
     #[must_use]

@@ -3,10 +3,9 @@
 use std::sync::Mutex;
 
 use annals_engine::{Error, ErrorKind};
-use axum::http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
-    Extensions, Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
     ResourceContents, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
     UnsubscribeRequestParams,
@@ -49,47 +48,27 @@ const METHODS: [&str; 10] = [
 #[derive(Debug)]
 pub struct Handler {
     service: Service,
-    door: Door,
+    who: Identity,
     /// What a connection of the way with a handshake wants to hear of.
     subscriptions: Mutex<Option<Subscriptions>>,
-}
-
-/// How it is known who calls.
-#[derive(Clone, Debug)]
-pub(super) enum Door {
-    /// It was said at the beginning.
-    Bound(Identity),
-    /// It comes with each request.
-    OfRequest,
 }
 
 type Answer<T> = Result<T, ErrorData>;
 
 impl Handler {
-    pub(super) const fn new(service: Service, door: Door) -> Self {
-        Self { service, door, subscriptions: Mutex::new(None) }
-    }
-
-    fn who(&self, extensions: &Extensions) -> Answer<Identity> {
-        let told = || extensions.get::<Parts>()?.extensions.get::<Identity>();
-        match &self.door {
-            Door::Bound(who) => Ok(who.clone()),
-            Door::OfRequest => told().cloned().ok_or_else(|| {
-                ErrorData::internal_error("the request does not say who is calling", None)
-            }),
-        }
+    pub(super) const fn new(service: Service, who: Identity) -> Self {
+        Self { service, who, subscriptions: Mutex::new(None) }
     }
 
     /// The subscriptions of this connection, which begin with the first use.
     fn with_subscriptions<T>(
         &self,
-        who: impl FnOnce() -> Answer<Identity>,
         peer: &rmcp::Peer<RoleServer>,
         change: impl FnOnce(&Subscriptions) -> T,
     ) -> Answer<T> {
         let mut held = self.subscriptions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if held.is_none() {
-            let begun = self.service.subscribe_peer(who()?, peer.clone());
+            let begun = self.service.subscribe_peer(self.who.clone(), peer.clone());
             *held = Some(begun.map_err(|error| failed(&error))?);
         }
         match &*held {
@@ -118,7 +97,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Answer<ListToolsResult> {
         only_page(request)?;
-        let who = self.who(&context.extensions)?;
+        let who = self.who.clone();
         let caller = self.service.blocking(&context, None, move |s, _| s.host.caller(&who)).await?;
         let caller = caller.map_err(|error| failed(&error))?;
         let has = |tool: &&Tool| caller.tools.has(tool.name);
@@ -130,7 +109,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Answer<CallToolResponse> {
-        let who = self.who(&context.extensions)?;
+        let who = self.who.clone();
         let tool = Tool::of(&request.name)
             .map_err(|error| ErrorData::invalid_params(with_causes(&error), Some(fault(&error))))?;
         let args = request.arguments.unwrap_or_default();
@@ -142,7 +121,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Answer<ListResourcesResult> {
-        let who = self.who(&context.extensions)?;
+        let who = self.who.clone();
         let cursor = request.and_then(|request| request.cursor);
         let page = move |s: &Service, gone: &_| s.resources(&who, cursor, gone);
         let page = self.service.blocking(&context, None, page).await?;
@@ -164,7 +143,7 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Answer<ReadResourceResponse> {
-        let who = self.who(&context.extensions)?;
+        let who = self.who.clone();
         let named = Named::read(&request.uri).map_err(|error| failed(&error))?;
         let read = move |s: &Service, gone: &_| {
             let caller = s.host.caller(&who)?;
@@ -178,8 +157,7 @@ impl ServerHandler for Handler {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         // A connection that cannot be told of changes works all the same.
-        let who = || self.who(&context.extensions);
-        drop(self.with_subscriptions(who, &context.peer, Subscriptions::add_lists));
+        drop(self.with_subscriptions(&context.peer, Subscriptions::add_lists));
     }
 
     async fn subscribe(
@@ -187,10 +165,9 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Answer<()> {
-        let who = self.who(&context.extensions)?;
-        let (uri, stream) = self.seen(request.uri, &who, &context).await?;
+        let (uri, stream) = self.seen(request.uri, &context).await?;
         let add = |subscriptions: &Subscriptions| subscriptions.add(uri, stream);
-        let added = self.with_subscriptions(|| Ok(who), &context.peer, add)?;
+        let added = self.with_subscriptions(&context.peer, add)?;
         added.map_err(|error| failed(&error))
     }
 
@@ -199,8 +176,7 @@ impl ServerHandler for Handler {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Answer<()> {
-        let who = || self.who(&context.extensions);
-        self.with_subscriptions(who, &context.peer, |held| held.remove(&request.uri))
+        self.with_subscriptions(&context.peer, |held| held.remove(&request.uri))
     }
 
     fn accepted_subscription_filter(
@@ -211,7 +187,7 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Answer<()> {
-        let who = self.who(&context.request_context().extensions)?;
+        let who = self.who.clone();
         let wanted = context.accepted().clone();
         let subscriptions = self.service.subscribe_stream(who.clone(), context.sink().clone());
         let subscriptions = subscriptions.map_err(|error| failed(&error))?;
@@ -220,7 +196,7 @@ impl ServerHandler for Handler {
         }
         for uri in wanted.resource_subscriptions.into_iter().flatten() {
             // Of what is not there, or not seen, nothing is ever told.
-            if let Ok((uri, stream)) = self.seen(uri, &who, context.request_context()).await {
+            if let Ok((uri, stream)) = self.seen(uri, context.request_context()).await {
                 subscriptions.add(uri, stream).map_err(|error| failed(&error))?;
             }
         }
@@ -251,11 +227,10 @@ impl Handler {
     async fn seen(
         &self,
         uri: String,
-        who: &Identity,
         context: &RequestContext<RoleServer>,
     ) -> Answer<(String, annals_engine::id::StreamName)> {
         let named = Named::read(&uri).map_err(|error| failed(&error))?;
-        let who = who.clone();
+        let who = self.who.clone();
         let find = move |s: &Service, gone: &_| {
             let caller = s.host.caller(&who)?;
             s.host.look(Some(gone), |view| named.stream(&caller, view))

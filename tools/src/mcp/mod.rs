@@ -10,7 +10,7 @@
 //! | `updates` | who wants to hear of which resource, and the follower of the log that tells them |
 //! | `lines` | messages as lines, as on standard input and output |
 //!
-//! Who calls is bound where a connection begins, or by what came with an HTTP request; no argument says it. What fails in a
+//! Who calls is bound where a connection begins; no argument says it. What fails in a
 //! tool is the tool's answer; errors of the protocol are for requests that name nothing that there is.
 
 mod call;
@@ -30,7 +30,6 @@ use tokio::sync::{Semaphore, watch};
 pub use handler::Handler;
 
 use crate::host::{Host, Identity};
-use handler::Door;
 use updates::Bell;
 
 /// So many calls are at work at a time, those that wait for agents among them; further ones wait for their turn.
@@ -57,13 +56,7 @@ impl Service {
     /// What answers on a connection of one caller.
     #[must_use]
     pub fn bound_to(&self, who: Identity) -> Handler {
-        Handler::new(self.clone(), Door::Bound(who))
-    }
-
-    /// What answers where every request says who calls, by an [`Identity`] among the extensions of its HTTP request.
-    #[must_use]
-    pub fn of_requests(&self) -> Handler {
-        Handler::new(self.clone(), Door::OfRequest)
+        Handler::new(self.clone(), who)
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) fn ready(
         agent_session_id,
         store: setup.store.clone(),
         token: None,
-        mcp_url: None,
+        mcp_url: setup.mcp_url.clone(),
         traceparent: traceparent(run),
     };
     Ok(Ready { job, trimmed })

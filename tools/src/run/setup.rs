@@ -24,6 +24,8 @@ pub struct Setup {
     pub store: PathBuf,
     /// The most runs that one worker has at a time.
     pub runs_max: usize,
+    /// Where agents reach the Model Context Protocol over HTTP, if it is served.
+    pub mcp_url: Option<String>,
 }
 
 impl Setup {
@@ -57,6 +59,7 @@ impl Setup {
             rules,
             store,
             runs_max: runs_max.unwrap_or(RUNS_MAX).max(1),
+            mcp_url: None,
         })
     }
 }

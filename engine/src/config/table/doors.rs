@@ -7,6 +7,42 @@ use super::{Setting, setting};
 /// What is said of doors.
 pub(super) const SETTINGS: &[Setting] = &[
     setting(
+        "http.address",
+        Kind::Text,
+        "\"127.0.0.1:8767\"",
+        &["ANNALS_HTTP_ADDRESS"],
+        "where `annals serve` listens",
+    ),
+    setting(
+        "http.allowedHosts",
+        Kind::Texts,
+        "[]",
+        &[],
+        "names by which callers may address it, beside those of this machine",
+    ),
+    setting(
+        "http.maxBodyBytes",
+        Kind::Whole(1_024, 64 << 20),
+        "16777216",
+        &[],
+        "the longest body of a request",
+    ),
+    setting(
+        "http.token",
+        Kind::Secret,
+        "",
+        &["ANNALS_HTTP_TOKEN"],
+        "the token with which the store's owner calls",
+    ),
+    setting("http.tokens.*.token", Kind::Secret, "", &[], "the token of one more caller"),
+    setting(
+        "http.tokens.*.session",
+        Kind::Text,
+        "",
+        &[],
+        "the session that calls with it; the store's owner when absent",
+    ),
+    setting(
         "security.maxInboundBytes",
         Kind::Whole(1_024, 64 << 20),
         "1048576",

@@ -1,0 +1,118 @@
+//! `serve`: everything that stays: the server, a worker, the watch rules.
+
+use std::time::Duration;
+
+use annals_tools::http::{HttpSettings, Server};
+use annals_tools::run::Until;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::commands::Context;
+use crate::commands::watch::Watching;
+use crate::exit::{Exit, Failure};
+use crate::office::{Office, Workers, runtime};
+use crate::output::text::one_line;
+use crate::output::{Format, say};
+use crate::{settings, signal, store};
+
+/// A worker that the store has sent home begins anew after so long.
+const BEGINS_ANEW: Duration = Duration::from_secs(1);
+
+/// Serve the session tools over HTTP and MCP, work on runs, and run the watch rules
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Callers bring a token, which says who they are: http.token in the configuration (or ANNALS_HTTP_TOKEN) \
+is the owner's, http.tokens.NAME { token, session } a session's, and every run has its own in \
+ANNALS_TOKEN, with the address in ANNALS_MCP_URL. /livez and /readyz need none. A request must address \
+localhost, the address that is listened on, or a name of http.allowedHosts. There is no TLS: beyond \
+this machine put a proxy in front.
+
+The first SIGTERM or SIGINT answers what waits, ends the runs as interrupted and leaves; the second \
+ends it at once.
+
+Examples:
+  ANNALS_HTTP_TOKEN=$(openssl rand -hex 32) annals serve
+  claude mcp add --transport http annals http://127.0.0.1:8767/mcp \\
+    --header \"Authorization: Bearer $ANNALS_HTTP_TOKEN\"
+  curl -H \"Authorization: Bearer $ANNALS_HTTP_TOKEN\" http://127.0.0.1:8767/v1/sessions")]
+pub(crate) struct Args {
+    /// Listen here instead of http.address
+    #[arg(long, value_name = "HOST:PORT", value_hint = clap::ValueHint::Other)]
+    listen: Option<String>,
+    /// Work on no runs: leave them to `annals worker`
+    #[arg(long)]
+    no_worker: bool,
+    /// Do not run the watch rules
+    #[arg(long)]
+    no_watch: bool,
+}
+
+/// Where it is served, as an object.
+#[derive(Serialize)]
+struct Serving<'a> {
+    ok: bool,
+    url: &'a str,
+    mcp: &'a str,
+}
+
+pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
+    context.out.only("serve", &[Format::Table, Format::Json])?;
+    let mut http = HttpSettings::of(settings::get()?)?;
+    if let Some(address) = &args.listen {
+        http.address.clone_from(address);
+    }
+    let lets_somebody_in = http.lets_somebody_in();
+    let engine = store::open(&context.global)?;
+    let runtime = runtime()?;
+    let server = runtime.block_on(Server::bind(http))?;
+    let mcp = server.mcp_url();
+    let workers = if args.no_worker { Workers::OnCall } else { Workers::Never };
+    let office = Office::of(&engine, &context.global, workers)?.reached_at(mcp.clone());
+    let host = if args.no_worker { office.host() } else { office.host_here() };
+    let (stop, stopped) = watch::channel(false);
+    let wish = stop.clone();
+    signal::instead(move || {
+        wish.send_replace(true);
+    });
+    let watchers = match args.no_watch {
+        true => None,
+        false => Some(Watching::start(&engine, &context.global)?),
+    };
+    let url = mcp.trim_end_matches("/mcp");
+    if context.out.is_json() {
+        context.out.object(&Serving { ok: true, url, mcp: &mcp })?;
+    } else {
+        context.out.line(&format!("serving {url} (MCP at {mcp})"))?;
+    }
+    context.out.flush()?;
+    if !lets_somebody_in {
+        say("note: nobody but runs has a token: set http.token, or ANNALS_HTTP_TOKEN");
+    }
+    if server.is_open() {
+        say("note: other machines reach this address, and there is no TLS");
+    }
+    std::thread::scope(|scope| {
+        let works = !args.no_worker;
+        let worker = works.then(|| scope.spawn(|| work(&office, &stopped)));
+        runtime.block_on(server.serve(host, stopped.clone()));
+        // A server that ends by itself has nobody to work for.
+        stop.send_replace(true);
+        // A worker that broke off has said so.
+        drop(worker.map(|worker| worker.join()));
+    });
+    // A call that nobody waits for any more is left alone.
+    runtime.shutdown_background();
+    drop(watchers);
+    Ok(signal::came().map_or(Exit::Ok, Exit::Signal))
+}
+
+/// Works until it is to stop, whatever the store says meanwhile.
+fn work(office: &Office, stop: &watch::Receiver<bool>) {
+    while let Err(failure) = office.work(Until::Stopped, stop.clone()) {
+        if *stop.borrow() {
+            return;
+        }
+        say(&format!("note: the worker begins anew: {}", one_line(failure.message())));
+        std::thread::park_timeout(BEGINS_ANEW);
+    }
+}

@@ -1,0 +1,90 @@
+//! The tools and the protocol of models over HTTP, for callers on this machine and those whom its owner lets in.
+//!
+//! | path | what |
+//! |---|---|
+//! | `/mcp` | the Model Context Protocol, streamable, in both of its ways |
+//! | `GET /v1/tools`, `POST /v1/tools/{name}` | the tools with their schemas; a call, its arguments as the body |
+//! | `GET /v1/sessions`, `GET /v1/sessions/{key}/history` | the two that are read most, arguments in the query |
+//! | `GET /v1/events` | the log as it comes: server-sent events or lines of JSON |
+//! | `GET /livez`, `GET /readyz` | whether the process answers; whether the store is read and takes appends |
+//!
+//! Every request passes the door (`door`): it must address a host that this is, come from no page of another site, and
+//! bring a token, which says who calls. Only `/livez` and `/readyz` need none.
+
+mod accept;
+mod answer;
+mod calls;
+mod door;
+mod mcp;
+mod query;
+mod routes;
+mod settings;
+mod tokens;
+
+use std::net::SocketAddr;
+
+use annals_engine::{Error, Result};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+pub use settings::HttpSettings;
+
+use crate::host::Host;
+
+/// A server that has its address and does not answer yet.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    settings: HttpSettings,
+}
+
+impl Server {
+    /// Takes the address of the settings; of several that its name stands for the first that can be had. Who connects from
+    /// here on waits for [`Server::serve`].
+    ///
+    /// # Errors
+    /// `Io` for an address that cannot be had.
+    pub async fn bind(settings: HttpSettings) -> Result<Self> {
+        let refused = |e| {
+            let message = format!("cannot listen on {}", settings.address);
+            Error::io(message, e)
+                .hint("http.address or --listen names another address; port 0 is any that is free")
+        };
+        let listener = TcpListener::bind(&settings.address).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        Ok(Self { listener, address, settings })
+    }
+
+    /// The address that it has.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where agents on this machine reach the protocol.
+    #[must_use]
+    pub fn mcp_url(&self) -> String {
+        let mut near = self.address;
+        if near.ip().is_unspecified() {
+            near.set_ip(match near {
+                SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        format!("http://{near}/mcp")
+    }
+
+    /// Whether it is reached from other machines.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        !self.address.ip().is_loopback()
+    }
+
+    /// Answers until `stop` becomes true. Calls that wait for agents are then answered as if their time were up, and
+    /// connections have a few seconds to end.
+    pub async fn serve(self, host: Host, stop: watch::Receiver<bool>) {
+        let routes = routes::routes(host, &self.settings, self.address, stop.clone());
+        accept::serve(self.listener, routes, stop).await;
+    }
+}
