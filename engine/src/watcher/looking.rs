@@ -10,7 +10,7 @@ use crate::session::event::WatchedFile;
 use crate::session::watching::{REASON_NOTIFIED, REASON_POLL, Seen, Told};
 use crate::watch::{Files, Look, Stamp};
 
-use super::{POLL_EVERY, Report, SAFETY_EVERY, TRY_EVERY, Watcher, Way};
+use super::{POLL_EVERY, Report, SAFETY_EVERY, SILENT, TRY_EVERY, Watcher, Way};
 
 /// A file that changed so shortly before it was looked at may change again without another stamp: the clocks of file
 /// systems are that coarse.
@@ -52,23 +52,30 @@ impl<F: Files> Watcher<F> {
     fn scan_every(&self) -> Duration {
         match self.way {
             Way::Notified => SAFETY_EVERY,
-            Way::Polling => self.rule.poll.unwrap_or(POLL_EVERY),
+            Way::Both | Way::Polling => self.rule.poll.unwrap_or(POLL_EVERY),
         }
     }
 
     fn try_notices(&mut self, now: Duration, report: &mut Report) -> Result<()> {
         self.next_try = now.saturating_add(TRY_EVERY);
         match self.files.notify() {
-            Ok(()) => {
-                self.way = Way::Notified;
-                if self.watched.degraded().is_some() {
-                    report.said.push(format!("the rule {} is notified again", self.rule.name));
-                    self.tell((Told::Rescanned, REASON_NOTIFIED), &[])?;
-                }
+            // That notifications are to be had says nothing of whether they come.
+            Ok(()) if self.watched.degraded() == Some(SILENT) => {
+                (self.way, self.heard) = (Way::Both, false);
                 Ok(())
             }
+            Ok(()) => self.is_notified(report),
             Err(reason) => self.degrade(reason.as_str(), now, report),
         }
+    }
+
+    fn is_notified(&mut self, report: &mut Report) -> Result<()> {
+        self.way = Way::Notified;
+        if self.watched.degraded().is_none() {
+            return Ok(());
+        }
+        report.said.push(format!("the rule {} is notified again", self.rule.name));
+        self.tell((Told::Rescanned, REASON_NOTIFIED), &[])
     }
 
     /// Goes over to looking from time to time, and says so once.
@@ -78,7 +85,7 @@ impl<F: Files> Watcher<F> {
         now: Duration,
         report: &mut Report,
     ) -> Result<()> {
-        self.way = Way::Polling;
+        self.way = if reason == SILENT { Way::Both } else { Way::Polling };
         self.next_try = now.saturating_add(TRY_EVERY);
         self.next_scan = self.next_scan.min(now.saturating_add(self.scan_every()));
         if self.watched.degraded() == Some(reason) {
@@ -119,7 +126,7 @@ impl<F: Files> Watcher<F> {
 
     /// Takes what was hinted at.
     pub(super) fn hear(&mut self, now: Duration, report: &mut Report) -> Result<()> {
-        if self.way != Way::Notified {
+        if self.way == Way::Polling {
             return Ok(());
         }
         let hints = match self.files.hints(Duration::ZERO) {
@@ -159,24 +166,34 @@ impl<F: Files> Watcher<F> {
 
     /// Looks at everything when it is time, and tries to be notified.
     pub(super) fn look_around(&mut self, now: Duration, report: &mut Report) -> Result<()> {
-        let wants = self.way == Way::Polling && self.rule.poll.is_none();
-        if wants && now >= self.next_try {
-            self.try_notices(now, report)?;
-            if self.way == Way::Notified {
-                self.scan(now, About::All);
-                self.next_scan = now.saturating_add(self.scan_every());
-            }
+        if self.way != Way::Notified && self.rule.poll.is_none() && now >= self.next_try {
+            self.become_notified(now, report)?;
         }
         if now < self.next_scan {
             return Ok(());
         }
         let changed = self.scan(now, About::Changed);
-        if self.way == Way::Notified {
+        if self.way != Way::Polling {
             // What is hinted at by now was not missed.
             self.untold.extend(changed);
             self.hear(now, report)?;
         }
         self.next_scan = now.saturating_add(self.scan_every());
+        Ok(())
+    }
+
+    /// Tries whether notifications are to be had again. Where they came and told too little, they are trusted again after a
+    /// time in which they told of all that fired.
+    fn become_notified(&mut self, now: Duration, report: &mut Report) -> Result<()> {
+        if self.way == Way::Both {
+            self.next_try = now.saturating_add(TRY_EVERY);
+            return if self.heard { self.is_notified(report) } else { Ok(()) };
+        }
+        self.try_notices(now, report)?;
+        if self.way == Way::Notified {
+            self.scan(now, About::All);
+            self.next_scan = now.saturating_add(self.scan_every());
+        }
         Ok(())
     }
 

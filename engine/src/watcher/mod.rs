@@ -45,6 +45,8 @@ pub struct Watcher<F> {
     /// Files of which it was told that they are not read.
     passed_over: BTreeSet<PathBuf>,
     way: Way,
+    /// Whether a file fired of which a notification told, since the last one of which none did.
+    heard: bool,
     begun: bool,
     next_scan: Duration,
     next_try: Duration,
@@ -67,6 +69,8 @@ pub struct Terms {
 enum Way {
     /// By notifications, with a look now and then.
     Notified,
+    /// By looking, and by notifications that do not tell of everything.
+    Both,
     /// By looking.
     Polling,
 }
@@ -144,6 +148,7 @@ impl<F: Files> Watcher<F> {
             untold: BTreeSet::new(),
             passed_over: BTreeSet::new(),
             way: Way::Polling,
+            heard: false,
             begun: false,
             next_scan: Duration::ZERO,
             next_try: Duration::ZERO,
@@ -201,9 +206,11 @@ impl<F: Files> Watcher<F> {
         Ok(report)
     }
 
-    /// A stopped rule forgets what it has seen: it begins anew when it is started again.
+    /// A stopped rule forgets what it has seen: it begins anew when it is started again. Hints are taken and passed over:
+    /// left where they are they would wake whoever waits for them, over and over.
     fn rest(&mut self) {
         self.begun = false;
+        drop(self.files.hints(Duration::ZERO));
         self.settling = Settling::new(self.rule.debounce, self.rule.max_wait);
         self.waits.clear();
         self.stamps.clear();
@@ -213,7 +220,7 @@ impl<F: Files> Watcher<F> {
 
     fn next(&self, now: Duration) -> Duration {
         let try_at =
-            (self.way == Way::Polling && self.rule.poll.is_none()).then_some(self.next_try);
+            (self.way != Way::Notified && self.rule.poll.is_none()).then_some(self.next_try);
         let waits = (!self.waits.is_empty()).then_some(now.saturating_add(SEE_EVERY));
         let all = [self.settling.next(), Some(self.next_scan), try_at, waits];
         all.into_iter().flatten().min().unwrap_or(now)
@@ -316,9 +323,10 @@ impl<F: Files> Watcher<F> {
             },
             Verdict::Fire(firing) => {
                 if self.fire(&seen, &firing, now, report)? {
-                    let was_untold = self.untold.contains(path);
+                    let was_told = !self.untold.contains(path);
                     self.is_done(path);
-                    if was_untold && self.way == Way::Notified {
+                    self.heard = was_told;
+                    if !was_told && self.way != Way::Polling {
                         self.degrade(SILENT, now, report)?;
                     }
                 }

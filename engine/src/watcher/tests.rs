@@ -310,6 +310,10 @@ fn a_rule_that_fires_itself_stops() {
     }
     assert_eq!(stage.fired().len(), 4);
     assert_eq!(stage.watchers[0].watched().stopped(), Some(REASON_LOOP));
+    stage.write("/b", Some("while it is stopped"));
+    stage.step();
+    assert_eq!(stage.disks[0].lock().unwrap().hints, Hints::default(), "nothing wakes for ever");
+    stage.write("/b", None);
     stage.restart();
     stage.pass(1_000);
     assert_eq!(stage.fired().len(), 4);
