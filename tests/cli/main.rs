@@ -14,6 +14,7 @@ mod doctor;
 mod events;
 mod follow;
 mod help;
+mod http;
 mod keeping;
 mod masking;
 mod mcp;

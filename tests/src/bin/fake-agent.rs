@@ -23,6 +23,7 @@ deaf           ignores TERM from now on
 child=FILE     starts a process that holds the output for ever, and adds its pid to FILE
 session=FILE   the same in a session of its own
 later=FIFO=TEXT starts a process that waits for FIFO, prints TEXT and ends
+http=PATH      asks the server of ANNALS_MCP_URL with ANNALS_TOKEN, and prints what it answers
 calls=WORDS    runs the program of FAKE_AGENT_ANNALS with these words, cut at |, and prints what it prints";
 
 fn main() -> ExitCode {
@@ -76,6 +77,7 @@ fn take(step: &str, value: &str) -> Done {
         "session" => child(&["forever"], true).and_then(|pid| add(value, &pid)),
         "later" => later(value),
         "calls" => calls(value),
+        "http" => http(value),
         _ => Err(wrong(STEPS)),
     }
 }
@@ -120,6 +122,23 @@ fn flood(count: usize) -> Done {
 fn huge(count: usize) -> Done {
     bytes(&vec![b'y'; count])?;
     bytes(b"\n")
+}
+
+/// One request without arguments, with the token and at the address that a run is given.
+fn http(path: &str) -> Done {
+    let variable = |name: &str| std::env::var(name).map_err(|_| wrong(name));
+    let (url, token) = (variable("ANNALS_MCP_URL")?, variable("ANNALS_TOKEN")?);
+    let host = url.trim_start_matches("http://").split('/').next().unwrap_or_default();
+    let mut stream = std::net::TcpStream::connect(host)?;
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\
+         Connection: close\r\nContent-Length: 0\r\n\r\n"
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    print(&format!("{body}\n"))
 }
 
 /// One answer in the native dialect.

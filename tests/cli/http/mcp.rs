@@ -1,0 +1,103 @@
+//! The Model Context Protocol over HTTP, message by message.
+
+use serde_json::{Value, json};
+
+use super::wire::{Answer, OWNER, Server};
+use super::{GUEST, chats};
+
+/// Posts one message.
+fn post(server: &Server, token: &str, more: &[String], message: &Value) -> Answer {
+    let mut headers = vec![
+        format!("Host: {}", server.address),
+        format!("Authorization: Bearer {token}"),
+        "Content-Type: application/json".to_owned(),
+        "Accept: application/json, text/event-stream".to_owned(),
+    ];
+    headers.extend_from_slice(more);
+    server.say("POST /mcp", &headers, message.to_string().as_bytes())
+}
+
+fn hello() -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" } } })
+}
+
+fn list(id: u64) -> Value {
+    let params = json!({ "name": "sessions_list", "arguments": {} });
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+}
+
+/// A session of the way with a handshake, as the header that names it.
+fn session(server: &Server, token: &str) -> String {
+    let answer = post(server, token, &[], &hello());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let id = answer.header("mcp-session-id").expect("a session");
+    let header = format!("Mcp-Session-Id: {id}");
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let answer = post(server, token, std::slice::from_ref(&header), &ready);
+    assert_eq!(answer.status, 202, "{answer:?}");
+    header
+}
+
+/// The number of sessions that a list holds.
+fn total(answer: &Answer) -> Value {
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let answer =
+        answer.events().pop().unwrap_or_else(|| serde_json::from_str(&answer.body).expect("JSON"));
+    answer["result"]["structuredContent"]["total"].clone()
+}
+
+/// Goal: both ways of the protocol work over HTTP, and each caller sees what its token lets it see. Method: a list of each
+/// caller in each way.
+#[test]
+fn both_ways() {
+    let home = chats(&[("main", &["echo"])]);
+    let server = Server::of(&home, &["--no-worker"]);
+    for (token, sees) in [(OWNER, 2), (GUEST, 1)] {
+        let header = session(&server, token);
+        assert_eq!(total(&post(&server, token, &[header], &list(2))), sees);
+
+        let mut message = list(3);
+        message["params"]["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {} });
+        let headers = [
+            "MCP-Protocol-Version: 2026-07-28".to_owned(),
+            "Mcp-Method: tools/call".to_owned(),
+            "Mcp-Name: sessions_list".to_owned(),
+        ];
+        let answer = post(&server, token, &headers, &message);
+        assert_eq!(answer.header("mcp-session-id"), None);
+        assert_eq!(total(&answer), sees);
+    }
+}
+
+/// Goal: a session belongs to who began it, and a server that was started anew says that it does not know it. Method: its
+/// id with another token, to each method; and after a restart.
+#[test]
+fn sessions_belong_to_their_callers() {
+    let home = chats(&[("main", &["echo"])]);
+    let server = Server::of(&home, &["--no-worker"]);
+    let header = session(&server, OWNER);
+    let stolen = post(&server, GUEST, std::slice::from_ref(&header), &list(2));
+    assert_eq!(stolen.status, 404, "{stolen:?}");
+    for what in ["GET /mcp", "DELETE /mcp"] {
+        let headers = [
+            format!("Host: {}", server.address),
+            format!("Authorization: Bearer {GUEST}"),
+            "Accept: text/event-stream".to_owned(),
+            header.clone(),
+        ];
+        let stolen = server.say(what, &headers, b"");
+        assert!([404, 202, 204].contains(&stolen.status), "{stolen:?}");
+    }
+    assert_eq!(total(&post(&server, OWNER, std::slice::from_ref(&header), &list(3))), 2);
+    server.end();
+    let server = Server::of(&home, &["--no-worker"]);
+    let unknown = post(&server, OWNER, &[header], &list(4));
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+    let big = json!({ "jsonrpc": "2.0", "id": 1, "method": "x".repeat(5_000) });
+    assert_eq!(post(&server, OWNER, &[], &big).status, 413);
+}
