@@ -7,6 +7,7 @@ mod names;
 
 use annals_engine::Engine;
 use annals_engine::clock::Timestamp;
+use annals_engine::session::audit::ORIGINS;
 use annals_engine::session::event::SessionKind;
 use annals_engine::store::{Filter, NamePattern, Record};
 use clap::ValueHint;
@@ -21,9 +22,6 @@ use crate::when::{self, Bound};
 use belonging::Belonging;
 use event_type::Types;
 use names::Name;
-
-/// The types that tell about events that come later: whose they are, and who speaks to whom in them.
-pub(crate) const ORIGINS: [&str; 3] = ["session.opened", "run.requested", "spawn.accepted"];
 
 /// How the streams of runs begin.
 const RUNS: &str = "run:";

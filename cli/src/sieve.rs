@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 use annals_engine::clock::Timestamp;
 use annals_engine::format::control;
 use annals_engine::id::StoreId;
-use annals_engine::session::audit::{Audit, Message};
+use annals_engine::session::audit::{Audit, Message, ORIGINS};
 use annals_engine::store::{
     Cursor, Damage, EventStore, Filter, Item, NamePattern, Read, Record, View,
 };
 
 use crate::exit::Failure;
-use crate::filter::{ORIGINS, Reach, Wanted};
+use crate::filter::{Reach, Wanted};
 use crate::shown::{Apart, Shown};
 
 /// How much further back each try of [`Sieve::last`] goes than the one before, in segments.

@@ -19,6 +19,7 @@ pub mod runs;
 mod schema;
 pub mod search;
 pub mod send;
+pub mod shown;
 pub mod spawn;
 pub mod status;
 pub mod view;

@@ -1,6 +1,5 @@
 //! `export`: the log for other programs, and sessions for people to keep.
 
-mod cloud_event;
 mod document;
 mod prose;
 mod transcript;
@@ -13,8 +12,8 @@ use crate::exit::{Exit, Failure};
 use crate::filter::{FilterArgs, Reach};
 use crate::output::text::count;
 use crate::output::{Format, Output, say};
-use crate::shown::gap;
 use crate::shown::mask::MaskArgs;
+use crate::shown::{cloud_event, gap};
 use crate::sieve::{Sieve, Step};
 use crate::store;
 use document::{Document, Markup};
@@ -136,7 +135,12 @@ fn writer(args: &Args, out: &Output) -> Result<Writer, Failure> {
 impl Writer {
     fn write(&mut self, step: &Step, store: StoreId, out: &mut Output) -> Result<(), Failure> {
         match (self, step) {
-            (Self::CloudEvents, step) => cloud_event::write(step, store, out),
+            (Self::CloudEvents, Step::Event(shown)) => {
+                out.object(&cloud_event::of_event(shown, store))
+            }
+            (Self::CloudEvents, Step::Gap(damage)) => {
+                out.object(&cloud_event::of_gap(damage, store))
+            }
             (Self::Transcript(transcript), step) => transcript.write(step, out),
             (Self::Document(document), step) => document.write(step, out),
             (Self::Raw, Step::Event(shown)) => out.bytes(&shown.record.to_line()),

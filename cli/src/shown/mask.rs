@@ -1,10 +1,8 @@
 //! Secrets of what is shown. The views of the log mask them unless they are told not to: what is filtered by is what was
 //! said, what is printed is masked.
 
-use annals_engine::format::Payload;
 use annals_tools::mask::Mask;
 
-use super::{Apart, Shown};
 use crate::exit::Failure;
 use crate::settings;
 use crate::sieve::Step;
@@ -41,24 +39,4 @@ impl Masker {
         }
         step
     }
-}
-
-impl Shown {
-    fn mask(&mut self, mask: &Mask) {
-        if let Some(payload) = masked(&self.record.data, mask) {
-            self.record.data = payload;
-        }
-        if let Apart::Whole(payload) = &mut self.apart
-            && let Some(masked) = masked(payload, mask)
-        {
-            *payload = masked;
-        }
-        if let Some(text) = self.message.as_mut().and_then(|message| message.text.as_mut()) {
-            *text = mask.text(text).into_owned();
-        }
-    }
-}
-
-fn masked(payload: &Payload, mask: &Mask) -> Option<Payload> {
-    mask.json(payload.as_str()).and_then(|json| Payload::from_json(&json).ok())
 }

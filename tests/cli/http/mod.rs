@@ -1,5 +1,6 @@
 //! The server: real sockets, and a client that says every byte itself.
 
+mod events;
 mod mcp;
 pub(crate) mod wire;
 

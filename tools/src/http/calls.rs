@@ -12,11 +12,15 @@ const CALLS_MAX: usize = 128;
 /// So many looks that last no longer than a read.
 const LOOKS_MAX: usize = 32;
 
+/// So many follow the log at a time.
+const FEEDS_MAX: usize = 64;
+
 /// The threads of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Calls {
     calls: Arc<Semaphore>,
     looks: Arc<Semaphore>,
+    feeds: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
 }
 
@@ -32,7 +36,8 @@ impl Drop for SetOnDrop {
 impl Calls {
     pub(super) fn new(stop: watch::Receiver<bool>) -> Self {
         let (calls, looks) = (Semaphore::new(CALLS_MAX), Semaphore::new(LOOKS_MAX));
-        Self { calls: Arc::new(calls), looks: Arc::new(looks), stop }
+        let feeds = Arc::new(Semaphore::new(FEEDS_MAX));
+        Self { calls: Arc::new(calls), looks: Arc::new(looks), feeds, stop }
     }
 
     /// Does what may last. The flag is set when whoever asked has gone, or the server is to end.
@@ -52,6 +57,27 @@ impl Calls {
             () = stopped(&mut stop) => gone.0.store(true, Ordering::SeqCst),
         }
         work.await
+    }
+
+    /// Does what follows the log, on a thread of its own, until it has nothing more to do; it sees for itself that it is to
+    /// end, by what it is given.
+    ///
+    /// # Errors
+    /// `Busy` when as many follow as may; `Io` when there is no thread.
+    pub(super) fn feed(
+        &self,
+        what: impl FnOnce(&watch::Receiver<bool>) + Send + 'static,
+    ) -> Result<()> {
+        let permit = Arc::clone(&self.feeds).try_acquire_owned().map_err(|_| {
+            Error::new(ErrorKind::Busy, format!("{FEEDS_MAX} callers follow the log already"))
+        })?;
+        let stop = self.stop.clone();
+        let thread = std::thread::Builder::new().name("feed".to_owned());
+        let started = thread.spawn(move || {
+            let _permit = permit;
+            what(&stop);
+        });
+        started.map(drop).map_err(|e| Error::io("cannot start a thread to follow the log", e))
     }
 
     /// Does what lasts no longer than a read.

@@ -5,7 +5,7 @@
 //! | `/mcp` | the Model Context Protocol, streamable, in both of its ways |
 //! | `GET /v1/tools`, `POST /v1/tools/{name}` | the tools with their schemas; a call, its arguments as the body |
 //! | `GET /v1/sessions`, `GET /v1/sessions/{key}/history` | the two that are read most, arguments in the query |
-//! | `GET /v1/events` | the log as it comes: server-sent events or lines of JSON |
+//! | `GET /v1/events` | the log as it comes: server-sent events, lines of JSON, batches of CloudEvents |
 //! | `GET /livez`, `GET /readyz` | whether the process answers; whether the store is read and takes appends |
 //!
 //! Every request passes the door (`door`): it must address a host that this is, come from no page of another site, and
@@ -15,6 +15,7 @@ mod accept;
 mod answer;
 mod calls;
 mod door;
+mod events;
 mod mcp;
 mod query;
 mod routes;

@@ -10,9 +10,8 @@ use serde_json::{Map, Value};
 /// `InvalidInput` for what is no query, for a text that is not what its argument is, and for one that is said twice.
 pub(super) fn arguments(query: &str, schema: &Value) -> Result<Map<String, Value>> {
     let mut arguments = Map::new();
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, text) = pair.split_once('=').unwrap_or((pair, ""));
-        let (name, text) = (decoded(name)?, decoded(text)?);
+    for pair in pairs(query) {
+        let (name, text) = pair?;
         let property = &schema["properties"][&name];
         if property["type"] == "array" {
             let items = arguments.entry(&name).or_insert_with(|| Value::Array(Vec::new()));
@@ -43,6 +42,17 @@ fn read(name: &str, text: &str, property: &Value) -> Result<Value> {
         }
         _ => Ok(Value::from(text)),
     }
+}
+
+/// The names and texts of a query, in their order.
+///
+/// # Errors
+/// `InvalidInput` for what is no text.
+pub(super) fn pairs(query: &str) -> impl Iterator<Item = Result<(String, String)>> {
+    query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, text) = pair.split_once('=').unwrap_or((pair, ""));
+        Ok((decoded(name)?, decoded(text)?))
+    })
 }
 
 /// A part of a query as the text that it stands for (the form encoding of the URL standard).

@@ -7,7 +7,7 @@ use annals_engine::store::View;
 use annals_engine::{Error, ErrorKind};
 use axum::body::Body;
 use axum::extract::{Extension, Path, RawQuery, Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use super::answer::{Answer, Refusal, told};
 use super::calls::Calls;
 use super::door::{Door, guard, identify};
+use super::events;
 use super::mcp::Services;
 use super::query::arguments;
 use super::settings::HttpSettings;
@@ -57,6 +58,7 @@ pub(super) fn routes(
         .route("/v1/tools/{name}", post(tool))
         .route("/v1/sessions", get(sessions))
         .route("/v1/sessions/{key}/history", get(history))
+        .route("/v1/events", get(events))
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_so)
         .layer(from_fn_with_state(door.clone(), identify))
@@ -134,6 +136,15 @@ async fn history(
         return Err(error.field("sessionKey").into());
     }
     desk.call(who, tool, Value::Object(args)).await
+}
+
+async fn events(
+    State(desk): State<Desk>,
+    Extension(who): Extension<Identity>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer<Response> {
+    events::answer(desk.host, &desk.calls, who, &headers, query.as_deref()).await
 }
 
 impl Desk {

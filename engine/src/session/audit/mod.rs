@@ -18,6 +18,9 @@ use super::event::{
     SendAccepted, SpawnAccepted, Turn, TurnBlocked, TurnHead, happened_at, words,
 };
 
+/// The types that tell about events that come later: whose they are, and who speaks to whom in them.
+pub const ORIGINS: [&str; 3] = ["session.opened", "run.requested", "spawn.accepted"];
+
 words! {
     /// What sort of message it is.
     pub enum MessageKind {

@@ -5,24 +5,13 @@ use annals_engine::store::Damage;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::exit::Failure;
-use crate::output::Output;
-use crate::shown::gap::{self, DamageWire};
-use crate::shown::{Shown, wire};
-use crate::sieve::Step;
-
-/// Writes one step in a line.
-pub(super) fn write(step: &Step, store: StoreId, out: &mut Output) -> Result<(), Failure> {
-    match step {
-        Step::Event(shown) => event(shown, store, out),
-        Step::Gap(damage) => missing(damage, store, out),
-    }
-}
+use super::gap::{self, DamageWire};
+use super::{Shown, wire};
 
 /// A CloudEvent (<https://github.com/cloudevents/spec>, version 1.0, JSON format) with the extensions `sequence`,
 /// `correlationid`, `causationid` and `recordedtime`.
-#[derive(Serialize)]
-struct CloudEvent<'a, T> {
+#[derive(Debug, Serialize)]
+pub struct CloudEvent<'a, T> {
     specversion: &'static str,
     id: String,
     source: String,
@@ -49,10 +38,12 @@ struct CloudEvent<'a, T> {
     data: T,
 }
 
-fn event(shown: &Shown, store: StoreId, out: &mut Output) -> Result<(), Failure> {
+/// An event.
+#[must_use]
+pub fn of_event(shown: &Shown, store: StoreId) -> CloudEvent<'_, &RawValue> {
     let record = &*shown.record;
     let data: &RawValue = wire::raw(shown.payload().as_str());
-    out.object(&CloudEvent {
+    CloudEvent {
         specversion: "1.0",
         id: record.id.to_string(),
         source: source(store),
@@ -68,13 +59,15 @@ fn event(shown: &Shown, store: StoreId, out: &mut Output) -> Result<(), Failure>
         datalost: wire::lost(shown),
         datacontenttype: "application/json",
         data,
-    })
+    }
 }
 
-fn missing(damage: &Damage, store: StoreId, out: &mut Output) -> Result<(), Failure> {
+/// Events that are missing, as one of the type `annals.gap`.
+#[must_use]
+pub fn of_gap(damage: &Damage, store: StoreId) -> CloudEvent<'_, DamageWire<'_>> {
     let place = format!("{}@{}", damage.file, damage.offset);
     let data: DamageWire<'_> = gap::damage_wire(damage);
-    out.object(&CloudEvent {
+    CloudEvent {
         specversion: "1.0",
         id: EventId::derived("gap", &store.to_string(), &place).to_string(),
         source: source(store),
@@ -90,7 +83,7 @@ fn missing(damage: &Damage, store: StoreId, out: &mut Output) -> Result<(), Fail
         datalost: None,
         datacontenttype: "application/json",
         data,
-    })
+    }
 }
 
 fn source(store: StoreId) -> String {

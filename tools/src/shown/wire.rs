@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use super::{Apart, Shown};
 
 /// An event as an object.
-#[derive(Serialize)]
-pub(crate) struct EventWire<'a> {
+#[derive(Debug, Serialize)]
+pub struct EventWire<'a> {
     seq: u64,
     time: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,14 +35,15 @@ pub(crate) struct EventWire<'a> {
     cursor: String,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct BlobWire {
     sha256: String,
     bytes: u64,
 }
 
 /// The object of an event.
-pub(crate) fn wire(shown: &Shown, store: StoreId) -> EventWire<'_> {
+#[must_use]
+pub fn wire(shown: &Shown, store: StoreId) -> EventWire<'_> {
     let record = &*shown.record;
     EventWire {
         seq: record.seq.0,
@@ -64,7 +65,8 @@ pub(crate) fn wire(shown: &Shown, store: StoreId) -> EventWire<'_> {
 }
 
 /// What is said in the place of content that is lost.
-pub(crate) fn lost(shown: &Shown) -> Option<&str> {
+#[must_use]
+pub fn lost(shown: &Shown) -> Option<&str> {
     match &shown.apart {
         Apart::Lost(why) => Some(why),
         _ => None,
@@ -72,6 +74,7 @@ pub(crate) fn lost(shown: &Shown) -> Option<&str> {
 }
 
 /// A payload as it is: it was checked when it was appended.
-pub(crate) fn raw(data: &str) -> &RawValue {
+#[must_use]
+pub fn raw(data: &str) -> &RawValue {
     serde_json::from_str(data).unwrap_or(RawValue::NULL)
 }
