@@ -105,9 +105,14 @@ fn wrong_calls() {
             let told = format!("{} {}", answer["error"]["message"], answer["error"]["hint"]);
             assert!(told.replace("\\\"", "\"").contains(words), "{tool}: {words}: {told}");
         }
+        let burnt = json!({ "task": "x", "cleanup": "burn" });
+        let (failed, answer) = client.call("sessions_spawn", &burnt);
+        assert_eq!((failed, &answer["status"]), (true, &json!("error")), "{answer}");
+        assert!(answer["error"].as_str().unwrap().contains("delete, keep"), "{answer}");
         let error = client.refused("tools/call", json!({ "name": "sessions_sing" }));
         assert_eq!(error["code"], -32602);
-        assert!(error.to_string().contains("sessions_list, sessions_history"), "{error}");
+        let told = error["message"].as_str().unwrap();
+        assert!(told.contains("sessions_list, sessions_history"), "{error}");
         let odd = json!({ "name": "sessions_list", "arguments": [1] });
         assert_eq!(client.refused("tools/call", odd)["code"], -32602);
         assert_eq!(client.refused("tools/sing", json!({}))["code"], -32601);

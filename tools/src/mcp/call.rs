@@ -94,10 +94,17 @@ impl Service {
             service.host.call(&who, tool, Value::Object(args), Some(gone))
         };
         Ok(match self.blocking(context, ticks, call).await? {
+            Ok(answer) if failed(&answer) => CallToolResult::structured_error(answer),
             Ok(answer) => CallToolResult::structured(answer),
             Err(error) => CallToolResult::structured_error(fault(&error)),
         })
     }
+}
+
+/// Whether an answer tells of a call that came to nothing: a spawn that was not made, a send that was not let through or
+/// whose run failed. A time that is up is no failure.
+fn failed(answer: &Value) -> bool {
+    ["error", "forbidden"].iter().any(|status| answer["status"] == *status)
 }
 
 /// Waits until all is to end.

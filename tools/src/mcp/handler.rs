@@ -111,7 +111,7 @@ impl ServerHandler for Handler {
     ) -> Answer<CallToolResponse> {
         let who = self.who.clone();
         let tool = Tool::of(&request.name)
-            .map_err(|error| ErrorData::invalid_params(with_causes(&error), Some(fault(&error))))?;
+            .map_err(|error| ErrorData::invalid_params(in_words(&error), Some(fault(&error))))?;
         let args = request.arguments.unwrap_or_default();
         Ok(self.service.answer(who, tool, args, &context).await?.into())
     }
@@ -254,12 +254,21 @@ fn only_page(request: Option<PaginatedRequestParams>) -> Answer<()> {
 /// An error that is not a tool's, as the protocol tells it.
 fn failed(error: &Error) -> ErrorData {
     let told = Some(fault(error));
-    let message = with_causes(error);
+    let message = in_words(error);
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::Ambiguous | ErrorKind::Refused => {
             ErrorData::resource_not_found(message, told)
         }
         ErrorKind::InvalidInput | ErrorKind::TooLarge => ErrorData::invalid_params(message, told),
         _ => ErrorData::internal_error(message, told),
+    }
+}
+
+/// An error with what to do about it: clients show the message and no more.
+fn in_words(error: &Error) -> String {
+    let message = with_causes(error);
+    match error.hint_text() {
+        Some(hint) => format!("{message}; {hint}"),
+        None => message,
     }
 }
