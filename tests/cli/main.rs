@@ -8,6 +8,7 @@ mod arguments;
 mod asking;
 mod chats;
 mod children;
+mod clients;
 mod color;
 mod config_file;
 mod doctor;
