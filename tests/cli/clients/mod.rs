@@ -3,8 +3,9 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::mcp::client::ERAS;
 use crate::support::{Home, Ran, fake_agent, fifo, write};
@@ -51,6 +52,9 @@ fn script(name: &str) -> String {
     format!("{}/../tests/cli/clients/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The server, as a client starts it, for one of the chats.
+const SERVER: [&str; 4] = [env!("CARGO_BIN_EXE_annals"), "mcp", "--as", "cli:default"];
+
 /// Goal: the official Python SDK can do with the server all that there is, in both eras. Method: a script calls every tool
 /// well and wrongly, reads and watches resources, hears of progress and gives a call up.
 #[test]
@@ -58,12 +62,60 @@ fn python() {
     let Some(python) = interpreter("python") else { return };
     for era in ERAS {
         let (home, pipe) = chats();
-        let server = [env!("CARGO_BIN_EXE_annals"), "mcp", "--as", "cli:default"];
-        let ran = Ran::of(home.other(
-            &python,
-            &[&["-B", "-W", "ignore", &script("client.py"), era, &pipe], &server[..]].concat(),
-        ));
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "all well\n"), "{era}: {ran:#?}");
-        assert_eq!(ran.stderr, "", "{era}");
+        let script = script("client.py");
+        let args = [&["-B", "-W", "ignore", &script, era, &pipe], &SERVER[..]].concat();
+        says_all_well(home.other(&python, &args));
+    }
+}
+
+/// Goal: so can the official TypeScript SDK. Method: the same in another language.
+#[test]
+fn typescript() {
+    let Some(node) = interpreter("node") else { return };
+    let folder = std::env::var(FOLDER).expect("the folder");
+    for era in ERAS {
+        let (home, pipe) = chats();
+        let script = script("client.mjs");
+        let args = [&[&*script, &folder, era, &pipe], &SERVER[..]].concat();
+        says_all_well(home.other(&node, &args));
+    }
+}
+
+fn says_all_well(command: Command) {
+    let ran = Ran::of(command);
+    let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
+    assert_eq!(said, (Some(0), "all well\n", ""), "{ran:#?}");
+}
+
+/// Goal: the Inspector, which people look at servers with, shows this one, and its strict rules for schemas, by which it
+/// tells which models would stumble, find nothing. Method: its command line, in both eras.
+#[test]
+fn inspector() {
+    let Some(node) = interpreter("node") else { return };
+    let folder = std::env::var(FOLDER).expect("the folder");
+    let program = format!("{folder}/node_modules/.bin/mcp-inspector");
+    for era in ["legacy", "modern"] {
+        let (home, _) = chats();
+        let ask = |args: &[&str]| {
+            let how = ["--format", "json", "--protocol-era", era];
+            let args = [&[&*program, "--cli"], &SERVER[..], args, &how[..]].concat();
+            let ran = Ran::of(home.other(&node, &args));
+            assert!(ran.code == Some(5) || ran.stderr.is_empty(), "{args:?}: {ran:#?}");
+            let answer: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+            (ran.code, answer["result"].clone())
+        };
+        let (code, tools) = ask(&["--method", "tools/list", "--strict"]);
+        assert_eq!((code, tools["tools"].as_array().map(Vec::len)), (Some(0), Some(9)), "{tools}");
+        let call = ["--method", "tools/call", "--tool-name", "sessions_list", "--tool-args-json"];
+        let (code, list) = ask(&[&call[..], &[r#"{"limit":1}"#]].concat());
+        assert_eq!((code, &list["structuredContent"]["total"]), (Some(0), &json!(2)), "{list}");
+        let (code, odd) = ask(&[&call[..], &[r#"{"kinds":["boat"]}"#]].concat());
+        assert_eq!((code, &odd["isError"]), (Some(5), &json!(true)), "{odd}");
+        assert!(odd["content"][0]["text"].as_str().expect("text").contains("group"), "{odd}");
+        let (code, list) = ask(&["--method", "resources/list"]);
+        assert_eq!((code, list["resources"].as_array().map(Vec::len)), (Some(0), Some(2)));
+        let uri = list["resources"][0]["uri"].as_str().expect("a name");
+        let (code, read) = ask(&["--method", "resources/read", "--uri", uri]);
+        assert_eq!((code, &read["contents"][0]["uri"]), (Some(0), &json!(uri)), "{read}");
     }
 }
