@@ -50,7 +50,8 @@ impl Office {
         let folder = store::folder(global)?;
         // What cannot be sent through is told before anything is asked for.
         Sinks::of(config)?;
-        let setup = Arc::new(Setup::of(config, folder)?);
+        let program = Some(this_program()?);
+        let setup = Arc::new(Setup { program, ..Setup::of(config, folder)? });
         let command = match workers {
             Workers::OnCall => Some(worker_command(global)?),
             Workers::Never => None,
@@ -237,8 +238,7 @@ pub(crate) fn operator_of(channel: &str, chat: &str) -> Result<OperatorSession, 
 
 /// How a worker of this store is started that goes when nothing is left to do.
 fn worker_command(global: &Global) -> Result<(std::path::PathBuf, Vec<String>), Failure> {
-    let program = std::env::current_exe()
-        .map_err(|e| annals_engine::Error::io("cannot tell which program this is", e))?;
+    let program = this_program()?;
     let folder = std::path::absolute(store::folder(global)?)
         .map_err(|e| annals_engine::Error::io("cannot tell where the store is", e))?;
     let mut arguments = vec!["worker".to_owned(), "--until-idle".to_owned()];
@@ -249,4 +249,10 @@ fn worker_command(global: &Global) -> Result<(std::path::PathBuf, Vec<String>), 
         arguments.extend(["--config".to_owned(), file.display().to_string()]);
     }
     Ok((program, arguments))
+}
+
+/// The file that this program is in.
+fn this_program() -> Stored<std::path::PathBuf> {
+    std::env::current_exe()
+        .map_err(|e| annals_engine::Error::io("cannot tell which program this is", e))
 }

@@ -24,11 +24,11 @@ const LAYERS: [&[&str]; 10] = [
 /// Who may use the log on disk: everything else above the store knows `EventStore` alone.
 const USERS_OF_THE_DISK: [&str; 2] = ["log", "engine"];
 
-/// The packages that each package may use.
+/// The packages that each package may use; the tests of the program stand with the program.
 const PACKAGES: [(&str, &[&str]); 5] = [
     ("engine", &[]),
     ("tools", &["annals-engine"]),
-    ("cli", &["annals-engine", "annals-tools"]),
+    ("cli", &["annals-engine", "annals-tools", "annals-tests"]),
     ("benches", &["annals-engine", "annals-tools", "annals-tests"]),
     ("tests", &["annals-engine", "annals-tools"]),
 ];

@@ -1,6 +1,8 @@
 //! The session tools, called by clients of the Model Context Protocol that others wrote: each holds what it is told against
 //! the protocol as it understands it.
 
+mod claude;
+
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
@@ -20,12 +22,17 @@ fn interpreter(name: &str) -> Option<String> {
     match found {
         Some(path) if path.is_file() => Some(path.to_str().expect("UTF-8").to_owned()),
         _ => {
-            // Not by a macro: what those write is not shown of a test that passes.
-            let said = format!("skipped: no {name} in the folder that {FOLDER} names\n");
-            std::io::stderr().write_all(said.as_bytes()).expect("standard error");
+            skipped(name, FOLDER);
             None
         }
     }
+}
+
+/// Says that what is tried with a program is not.
+fn skipped(name: &str, folder: &str) {
+    // Not by a macro: what those write is not shown of a test that passes.
+    let said = format!("skipped: no {name} in the folder that {folder} names\n");
+    std::io::stderr().write_all(said.as_bytes()).expect("standard error");
 }
 
 /// A home with two chats, an agent that says "done" and one that waits at a pipe, whose path comes with it.

@@ -23,11 +23,13 @@ pub enum Placeholder {
     AgentSessionId,
     /// A private file that holds the context of the session.
     ContextFile,
+    /// How a client of the Model Context Protocol reaches the session tools, in JSON.
+    McpConfig,
 }
 
 impl Placeholder {
     /// Every placeholder, by the word between its braces.
-    pub const WORDS: [(&'static str, Self); 10] = [
+    pub const WORDS: [(&'static str, Self); 11] = [
         ("prompt", Self::Prompt),
         ("promptFile", Self::PromptFile),
         ("sessionId", Self::SessionId),
@@ -38,6 +40,7 @@ impl Placeholder {
         ("thinking", Self::Thinking),
         ("agentSessionId", Self::AgentSessionId),
         ("contextFile", Self::ContextFile),
+        ("mcpConfig", Self::McpConfig),
     ];
 }
 

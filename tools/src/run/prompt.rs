@@ -8,13 +8,16 @@ use annals_engine::session::context::{
     ContextLimits, ContextMessage, context, last_trimmed, trimming,
 };
 use annals_engine::session::event::{Event, RunKind, SessionTrimmed};
-use annals_engine::session::index::Found;
+use annals_engine::session::index::{Found, Sessions};
 use annals_engine::session::run::{announce, fenced};
 use annals_engine::session::work::Job as Wanted;
+use serde_json::json;
 
 use super::runner::Job;
 use super::setup::Setup;
 use super::spec::AgentSpec;
+use crate::caller::Caller;
+use crate::registry::TOOLS;
 
 /// A run that is ready to be started.
 #[derive(Clone, Debug)]
@@ -78,9 +81,20 @@ pub(super) fn ready(
         store: setup.store.clone(),
         token: None,
         mcp_url: setup.mcp_url.clone(),
+        mcp_config: mcp_config(sessions.state(), setup, &key)?,
         traceparent: traceparent(run),
     };
     Ok(Ready { job, trimmed })
+}
+
+/// How a client of the Model Context Protocol reaches the session tools, in the form that agent programs have in common;
+/// none for a session without any, such as a child's. It holds no secret: what the run may do comes with its environment.
+fn mcp_config(sessions: &Sessions, setup: &Setup, key: &StreamName) -> Result<Option<String>> {
+    let Some(program) = &setup.program else { return Ok(None) };
+    let caller = Caller::in_session(sessions, &setup.config, key.clone())?;
+    let has_any = TOOLS.iter().any(|tool| caller.tools.has(tool.name));
+    let server = || json!({ "command": program.to_string_lossy(), "args": ["mcp"] });
+    Ok(has_any.then(|| json!({ "mcpServers": { "annals": server() } }).to_string()))
 }
 
 /// The run that caused this one.

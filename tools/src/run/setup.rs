@@ -26,6 +26,8 @@ pub struct Setup {
     pub runs_max: usize,
     /// Where agents reach the Model Context Protocol over HTTP, if it is served.
     pub mcp_url: Option<String>,
+    /// This program, which agents start to have the session tools. Without it they are told of none.
+    pub program: Option<PathBuf>,
 }
 
 impl Setup {
@@ -60,6 +62,7 @@ impl Setup {
             store,
             runs_max: runs_max.unwrap_or(RUNS_MAX).max(1),
             mcp_url: None,
+            program: None,
         })
     }
 }

@@ -206,6 +206,7 @@ fn arguments(
         Placeholder::Thinking => job.thinking.as_deref(),
         Placeholder::AgentSessionId => job.agent_session_id.as_deref(),
         Placeholder::ContextFile => context_file.as_deref(),
+        Placeholder::McpConfig => job.mcp_config.as_deref(),
     });
     match spec.input {
         Input::Arg if !occurs(template, Placeholder::Prompt) => args.push(prompt.to_owned()),

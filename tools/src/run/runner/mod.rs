@@ -88,6 +88,8 @@ pub struct Job {
     pub token: Option<String>,
     /// Where tools are offered over HTTP.
     pub mcp_url: Option<String>,
+    /// What `{mcpConfig}` is.
+    pub mcp_config: Option<String>,
     /// The W3C trace context of the run.
     pub traceparent: Option<String>,
 }
