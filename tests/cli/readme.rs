@@ -3,13 +3,17 @@
 #![expect(clippy::disallowed_methods, reason = "the commands of the README are run")]
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// Where the project is.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// Where the server of the README listens.
+const ADDRESS: &str = "127.0.0.1:8767";
 
 /// Commands that run this very test.
 const NOT_FROM_HERE: [&str; 1] = ["cargo test --workspace"];
@@ -29,7 +33,11 @@ fn every_command_runs() {
 
     let commands = commands(&fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap());
     assert!(commands.len() > 8, "{commands:?}");
-    let mut exported = String::new();
+    // The server of the README listens where nobody else does.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = free.to_string();
+    let mut exported = format!("export ANNALS_HTTP_ADDRESS={address}; ");
+    let mut behind = Vec::new();
     for command in commands {
         if NOT_FROM_HERE.contains(&command.as_str()) {
             continue;
@@ -39,11 +47,17 @@ fn every_command_runs() {
             exported.push_str(&format!("{command}; "));
             continue;
         }
+        let command = command.replace(ADDRESS, &address);
+        if let Some(command) = command.strip_suffix(" &") {
+            behind.push(Behind::start(&format!("{exported}exec {command}"), home.path(), &bin));
+            continue;
+        }
         let command = format!("{exported}{command}");
         let Some(said) = run(&command, home.path(), &bin) else { continue };
         let quiet = command.contains(" > ");
         assert!(quiet || !said.is_empty(), "{command} says nothing");
     }
+    drop(behind);
     let exported = fs::read_to_string(home.path().join("ferry.jsonl")).unwrap();
     assert!(exported.contains("When does the ferry leave?"), "{exported}");
 }
@@ -72,17 +86,46 @@ fn its_settings_are_settings() {
     assert_eq!(from_file, 6, "{settings}");
 }
 
-/// What the command says; `None` where there is no Python for it.
-fn run(command: &str, home: &Path, bin: &Path) -> Option<String> {
+/// A command that goes on while the next ones run, until this is dropped.
+struct Behind(Child);
+
+impl Behind {
+    /// Starts it, and waits until it has said something.
+    fn start(command: &str, home: &Path, bin: &Path) -> Self {
+        let mut child = shell(command, home, bin).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "{command} says nothing");
+        Self(child)
+    }
+}
+
+impl Drop for Behind {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+fn shell(command: &str, home: &Path, bin: &Path) -> Command {
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("sh");
     shell.args(["-euc", command]).current_dir(home).env_clear().env("HOME", home).env("PATH", path);
-    let output = shell.output().unwrap();
+    shell
+}
+
+/// What may not be there: lines that need it are passed over then.
+const MAY_BE_ABSENT: [&str; 2] = ["python3", "curl"];
+
+/// What the command says; `None` where there is no program for it.
+fn run(command: &str, home: &Path, bin: &Path) -> Option<String> {
+    let output = shell(command, home, bin).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (said, complained) = (text(&output.stdout), text(&output.stderr));
-    if command.contains("python3 ") && output.status.code() == Some(127) {
+    let absent = MAY_BE_ABSENT.iter().find(|name| command.contains(&format!("{name} ")));
+    if let (Some(name), Some(127)) = (absent, output.status.code()) {
         // Not by a macro: what those write is not shown of a test that passes.
-        let said = format!("skipped: there is no python3 for {command}\n");
+        let said = format!("skipped: there is no {name} for {command}\n");
         std::io::stderr().write_all(said.as_bytes()).unwrap();
         return None;
     }
