@@ -10,6 +10,7 @@ use annals_engine::session::event::{Origin, SessionOpened};
 use annals_engine::session::key::SessionKey;
 use annals_engine::session::work::Waybill;
 use annals_tools::desk::{OperatorSession, Presence, Staff};
+use annals_tools::fault::with_causes;
 use annals_tools::run::{OnCall, Setup, Sinks, Until, Worker};
 use annals_tools::{Desk, Host};
 use tokio::runtime::Runtime;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 use crate::args::Global;
 use crate::exit::Failure;
 use crate::output::say;
+use crate::output::text::one_line;
 use crate::settings;
 use crate::store;
 
@@ -158,6 +160,9 @@ impl Office {
     pub(crate) fn work(&self, until: Until, stop: watch::Receiver<bool>) -> Result<(), Failure> {
         let carrier = Arc::new(Sinks::of(settings::get()?)?);
         let worker = Worker::new(self.engine.clone(), Arc::clone(&self.setup), carrier)?;
+        let worker = worker.telling(|error| {
+            say(&format!("note: the store is waited for: {}", one_line(&with_causes(error))));
+        });
         let runtime = runtime()?;
         let worked = runtime.block_on(worker.work(until, stop));
         // Late output of agents is not waited for.

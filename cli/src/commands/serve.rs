@@ -16,7 +16,7 @@ use crate::output::{Format, say};
 use crate::{settings, signal, store};
 
 /// A worker that the store has sent home begins anew after so long.
-const BEGINS_ANEW: Duration = Duration::from_secs(1);
+const BEGINS_ANEW: Duration = Duration::from_secs(10);
 
 /// Serve the session tools over HTTP and MCP, work on runs, and run the watch rules
 #[derive(Debug, clap::Args)]

@@ -19,6 +19,8 @@ pub(crate) enum Fate {
     Untold = 1,
     /// It does not happen, and nobody knows.
     Undone = 2,
+    /// It does not happen, and there is no room.
+    Full = 3,
 }
 
 pub(crate) struct Flaky {
@@ -53,6 +55,9 @@ impl Flaky {
         let unclear = || Error::new(ErrorKind::Indeterminate, "nobody knows whether it happened");
         if fate == Fate::Undone as u8 {
             return Err(unclear());
+        }
+        if fate == Fate::Full as u8 {
+            return Err(Error::new(ErrorKind::Full, "there is no room"));
         }
         let appended = append(&self.store)?;
         if fate == Fate::Untold as u8 { Err(unclear()) } else { Ok(appended) }

@@ -48,6 +48,9 @@ pub enum Until {
     Ended(String),
 }
 
+/// Who hears of errors that a worker waits to be over.
+type Tell = Arc<dyn Fn(&Error) + Send + Sync>;
+
 /// A worker of one store.
 #[derive(Clone)]
 pub struct Worker {
@@ -58,6 +61,7 @@ pub struct Worker {
     name: String,
     identity: ProcessIdentity,
     host: String,
+    tell: Option<Tell>,
 }
 
 /// So often a worker looks, whether anything woke it or not.
@@ -97,10 +101,24 @@ impl Worker {
         let name = EventId::new(engine.clock().now()).to_string();
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let runner = Runner::default();
-        Ok(Self { engine, setup, runner, carrier, name, identity, host })
+        Ok(Self { engine, setup, runner, carrier, name, identity, host, tell: None })
     }
 
-    /// Works. When `stop` becomes true it claims nothing more, ends its runs as interrupted, and returns.
+    /// The same, which tells of errors of the store that it waits to be over.
+    #[must_use]
+    pub fn telling(mut self, tell: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+        self.tell = Some(Arc::new(tell));
+        self
+    }
+
+    fn tell(&self, error: &Error) {
+        if let Some(tell) = &self.tell {
+            tell(error);
+        }
+    }
+
+    /// Works. When `stop` becomes true it claims nothing more, ends its runs as interrupted, and returns. A store that takes
+    /// nothing for a while is waited for: as long as it takes by a worker that stays, a few seconds by others.
     ///
     /// # Errors
     /// What the store says. Runs that were at work then end with their processes, and the next worker finds them.
@@ -119,6 +137,7 @@ impl Worker {
             done,
             finished,
             next_upkeep: None,
+            settles: false,
         };
         let result = shift.work().await;
         shift.tasks.shutdown().await;
@@ -150,7 +169,10 @@ impl Worker {
     ) -> Result<T> {
         for wait in ASK_AGAIN {
             match self.decide(keys.clone(), rule.clone()).await {
-                Err(error) if may_be_taken_later(error.kind()) => tokio::time::sleep(wait).await,
+                Err(error) if may_be_taken_later(error.kind()) => {
+                    self.tell(&error);
+                    tokio::time::sleep(wait).await;
+                }
                 other => return other,
             }
         }
@@ -206,43 +228,88 @@ struct Shift<'a> {
     done: mpsc::UnboundedSender<Done>,
     finished: mpsc::UnboundedReceiver<Done>,
     next_upkeep: Option<Timestamp>,
+    /// Whether a try may stand that a task of this shift made and could not tell the end of.
+    settles: bool,
+}
+
+/// So long a shift waits when the store said no, the first time and the next ones; further ones as long as the last.
+const REST: [Duration; 3] =
+    [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(5)];
+
+/// What a look at the work at hand came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passed {
+    /// There may be more.
+    On,
+    /// The shift is over.
+    Over,
 }
 
 impl Shift<'_> {
     async fn work(&mut self) -> Result<()> {
+        let mut failed = 0;
         loop {
-            let stopping = *self.stop.borrow();
-            let seen = *self.wakes.borrow_and_update();
-            self.take_role().await?;
-            let work = self.work_at_hand().await?;
-            self.pass_on_wishes(&work, stopping);
-            let mut did = false;
-            if !stopping {
-                did |= self.look_after(&work).await?;
-                did |= self.claim_runs(&work).await?;
-            }
-            if stopping && self.runs.is_empty() && self.sending.is_empty() {
-                return Ok(());
-            }
-            if did {
-                self.collect().await?;
-                continue;
-            }
-            if !stopping && self.takes_what_is_left(&work).await? {
-                continue;
-            }
-            let had_role = self.role.is_some();
-            if !stopping && self.may_go_home(&work, had_role) {
-                // Whoever asks for work, or leaves some, from here on finds nobody home; who did before is seen below.
-                self.role = None;
-                let again = self.work_at_hand().await?;
-                if *self.wakes.borrow() == seen && self.may_go_home(&again, had_role) {
-                    return Ok(());
+            match self.pass().await {
+                Ok(Passed::On) => failed = 0,
+                Ok(Passed::Over) => return Ok(()),
+                Err(error) => {
+                    let leaves = self.until != Until::Stopped || *self.stop.borrow();
+                    let enough = leaves && failed >= REST.len();
+                    if enough || !may_be_taken_later(error.kind()) {
+                        return Err(error);
+                    }
+                    self.worker.tell(&error);
+                    self.rest(failed).await;
+                    failed += 1;
                 }
-                continue;
             }
-            self.wait(&work).await?;
         }
+    }
+
+    /// Waits for a store that said no. What tasks could not record stands open: it is looked after in the next pass.
+    async fn rest(&mut self, failed: usize) {
+        self.hear();
+        self.settles = true;
+        let wait = REST.get(failed).or(REST.last()).copied().unwrap_or_default();
+        let may_stop = self.stop.has_changed().is_ok();
+        tokio::select! {
+            _ = self.stop.changed(), if may_stop => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+
+    /// Looks at the work at hand once, and does what can be done.
+    async fn pass(&mut self) -> Result<Passed> {
+        let stopping = *self.stop.borrow();
+        let seen = *self.wakes.borrow_and_update();
+        self.take_role().await?;
+        let work = self.work_at_hand().await?;
+        self.pass_on_wishes(&work, stopping);
+        let mut did = false;
+        if !stopping {
+            did |= self.look_after(&work).await?;
+            did |= self.claim_runs(&work).await?;
+        }
+        if stopping && self.runs.is_empty() && self.sending.is_empty() {
+            return Ok(Passed::Over);
+        }
+        if did {
+            self.collect().await?;
+            return Ok(Passed::On);
+        }
+        if !stopping && self.takes_what_is_left(&work).await? {
+            return Ok(Passed::On);
+        }
+        let had_role = self.role.is_some();
+        if !stopping && self.may_go_home(&work, had_role) {
+            // Whoever asks for work, or leaves some, from here on finds nobody home; who did before is seen below.
+            self.role = None;
+            let again = self.work_at_hand().await?;
+            let over = *self.wakes.borrow() == seen && self.may_go_home(&again, had_role);
+            return Ok(if over { Passed::Over } else { Passed::On });
+        }
+        self.wait(&work).await?;
+        Ok(Passed::On)
     }
 
     async fn work_at_hand(&self) -> Result<Arc<Work>> {
@@ -256,9 +323,7 @@ impl Shift<'_> {
         }
         let engine = self.worker.engine.clone();
         self.role = blocking(move || engine.take_worker_role()).await?;
-        if self.role.is_some() {
-            self.settle_tries_of_the_dead().await?;
-        }
+        self.settles |= self.role.is_some();
         Ok(())
     }
 
@@ -308,6 +373,10 @@ impl Shift<'_> {
     async fn look_after(&mut self, work: &Arc<Work>) -> Result<bool> {
         if self.role.is_none() {
             return Ok(self.recover(work, Lost::Own).await? || self.clear_the_way(work).await?);
+        }
+        if self.settles {
+            self.settle_tries_of_nobody().await?;
+            self.settles = false;
         }
         let mut did = self.recover(work, Lost::Anybodys).await?;
         did |= self.send_what_is_due(work);
@@ -422,11 +491,16 @@ impl Shift<'_> {
         self.collect().await
     }
 
-    /// Takes what tasks have told; the error of one ends the shift.
-    async fn collect(&mut self) -> Result<()> {
+    /// Takes what tasks have told.
+    fn hear(&mut self) {
         while let Ok(done) = self.finished.try_recv() {
             self.forget(&done);
         }
+    }
+
+    /// Takes what tasks have told, and the error of the first that has one.
+    async fn collect(&mut self) -> Result<()> {
+        self.hear();
         while let Some(joined) = self.tasks.try_join_next() {
             joined.unwrap_or_else(|e| {
                 Err(Error::new(ErrorKind::Unavailable, "a task of the worker broke off")

@@ -13,11 +13,15 @@ use super::carrier::Parcel;
 use super::{Done, Shift, Worker, blocking};
 
 impl Shift<'_> {
-    /// Nobody knows what became of tries that a worker before this one made and did not tell the end of.
-    pub(super) async fn settle_tries_of_the_dead(&self) -> Result<()> {
+    /// Nobody knows what became of tries that a worker before this one made and did not tell the end of, or a task of this
+    /// shift.
+    pub(super) async fn settle_tries_of_nobody(&self) -> Result<()> {
         let work = self.work_at_hand().await?;
         for (waybill, outgoing) in work.outgoing() {
             let Some(trying) = &outgoing.trying else { continue };
+            if self.sending.contains(waybill) {
+                continue;
+            }
             let unknown = Tried::Unknown("unconfirmed".to_owned());
             self.worker.tried(waybill.clone(), trying.attempt_id.clone(), unknown).await?;
         }
