@@ -19,7 +19,8 @@ use crate::mask::Mask;
 use super::super::prompt::{Ready, ready};
 use super::super::runner::{Heard, Stop};
 use super::super::spec::AgentSpec;
-use super::{Done, Shift, Worker, blocking, turns};
+use super::shift::{Done, Shift};
+use super::{Worker, blocking, turns};
 
 /// A token, and its hash.
 pub(super) fn token() -> (String, String) {

@@ -10,7 +10,8 @@ use annals_engine::session::silent::{Lane, Silence};
 use annals_engine::session::work::{Outgoing, Waybill, Work};
 
 use super::carrier::Parcel;
-use super::{Done, Shift, Worker, blocking};
+use super::shift::{Done, Shift};
+use super::{Worker, blocking};
 
 impl Shift<'_> {
     /// Nobody knows what became of tries that a worker before this one made and did not tell the end of, or a task of this

@@ -12,7 +12,8 @@ use annals_engine::session::work::{Claim, Job as Wanted, Work};
 use super::super::process::ProcessIdentity;
 use super::super::reaper;
 use super::super::spec::OnLost;
-use super::{Shift, job};
+use super::job;
+use super::shift::Shift;
 
 /// How long processes that a dead worker left have to end by themselves.
 const GRACE: Duration = Duration::from_secs(2);
