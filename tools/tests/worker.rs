@@ -38,6 +38,40 @@ impl Carrier for Basket {
     }
 }
 
+/// Keeps all that it is given until no run is at work any more, and counts how much that is at a time.
+#[derive(Debug)]
+struct Jam {
+    engine: Engine,
+    carried: Mutex<Carried>,
+}
+
+#[derive(Debug, Default)]
+struct Carried {
+    now: Vec<String>,
+    most: usize,
+    all: usize,
+}
+
+impl Carrier for Jam {
+    fn carry(&self, parcel: Parcel) -> Pin<Box<dyn Future<Output = Tried> + Send + '_>> {
+        let session = parcel.session_key;
+        {
+            let mut carried = self.carried.lock().unwrap();
+            assert!(!carried.now.contains(&session), "two of {session} at a time");
+            carried.now.push(session.clone());
+            carried.most = carried.most.max(carried.now.len());
+            carried.all += 1;
+        }
+        Box::pin(async move {
+            while !self.engine.work().unwrap().state().runs().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            self.carried.lock().unwrap().now.retain(|other| *other != session);
+            Tried::Delivered
+        })
+    }
+}
+
 struct House {
     engine: Engine,
     setup: Arc<Setup>,
@@ -63,8 +97,12 @@ impl House {
     }
 
     fn ask(&self, text: &str, deliver: bool) -> String {
+        self.ask_in("7", text, deliver)
+    }
+
+    fn ask_in(&self, chat: &str, text: &str, deliver: bool) -> String {
         let agent = AgentId::parse("main").unwrap();
-        let mut push = Push::new("telegram", "7", Role::User, text, agent);
+        let mut push = Push::new("telegram", chat, Role::User, text, agent);
         push.run = Some(Wanted { deliver, ..Wanted::new(RunKind::Ask) });
         self.engine.push(&push, &TimeRules::none()).unwrap().run_id.unwrap()
     }
@@ -114,6 +152,25 @@ impl House {
             })
             .collect()
     }
+}
+
+/// Goal: after an outage what waited goes out a few at a time, and of one session one after the other. Method: twenty chats
+/// with two answers each, and a sink that keeps all until the last run has ended.
+#[test]
+fn an_outage() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::new(folder.path(), "cat");
+    for turn in 0..40 {
+        house.ask_in(&(turn % 20).to_string(), "hello", true);
+    }
+    let jam = Arc::new(Jam { engine: house.engine.clone(), carried: Mutex::default() });
+    let worker =
+        Worker::new(house.engine.clone(), Arc::clone(&house.setup), Arc::clone(&jam) as _).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (_stops, stop) = watch::channel(false);
+    runtime.block_on(worker.work(Until::Idle, stop)).unwrap();
+    let carried = jam.carried.lock().unwrap();
+    assert_eq!((carried.most, carried.all, carried.now.len()), (16, 40, 0));
 }
 
 /// Goal: who waits for one run makes those of the session before it, in their order, and not those behind it. Method:

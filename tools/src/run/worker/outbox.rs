@@ -13,6 +13,9 @@ use super::carrier::Parcel;
 use super::shift::{Done, Shift};
 use super::{Worker, blocking};
 
+/// So many things are sent at a time: after an outage all that waited is due at once, and each may be a process.
+const SENDS_MAX: usize = 16;
+
 impl Shift<'_> {
     /// Nobody knows what became of tries that a worker before this one made and did not tell the end of, or a task of this
     /// shift.
@@ -29,18 +32,22 @@ impl Shift<'_> {
         Ok(())
     }
 
-    /// Begins to send what is due. Whether there was anything.
+    /// Begins to send what is due, as much as may be on its way. Of one session one thing at a time goes out, in the order in
+    /// which it was asked for. Whether there was anything.
     pub(super) fn send_what_is_due(&mut self, work: &Arc<Work>) -> bool {
         let now = self.worker.engine.clock().now();
         let mut did = false;
         for (waybill, outgoing) in work.outgoing() {
+            if self.sending.len() >= SENDS_MAX {
+                break;
+            }
             let is_due = work.is_due(outgoing, now);
             let waits = match waybill {
                 Waybill::Announce { requester, .. } => {
                     outgoing.turn_seq.is_none()
                         && (work.is_busy(requester) || self.tells(requester))
                 }
-                Waybill::Delivery { .. } => false,
+                Waybill::Delivery { session, .. } => self.delivers(session),
             };
             if !is_due || waits || !self.sending.insert(waybill.clone()) {
                 continue;
@@ -56,6 +63,12 @@ impl Shift<'_> {
             });
         }
         did
+    }
+
+    /// Whether something of this session is being delivered.
+    fn delivers(&self, of: &str) -> bool {
+        let is_of = |waybill: &Waybill| matches!(waybill, Waybill::Delivery { session, .. } if session == of);
+        self.sending.iter().any(is_of)
     }
 
     /// Whether an announce to this session is on its way already: the next one follows it, so that they come in the order
