@@ -75,7 +75,7 @@ fn both_ways() {
 }
 
 /// Goal: a session belongs to who began it, and a server that was started anew says that it does not know it. Method: its
-/// id with another token, to each method; and after a restart.
+/// id with another token, to each method; after its end; and after a restart.
 #[test]
 fn sessions_belong_to_their_callers() {
     let home = chats(&[("main", &["echo"])]);
@@ -83,17 +83,23 @@ fn sessions_belong_to_their_callers() {
     let header = session(&server, OWNER);
     let stolen = post(&server, GUEST, std::slice::from_ref(&header), &list(2));
     assert_eq!(stolen.status, 404, "{stolen:?}");
-    for what in ["GET /mcp", "DELETE /mcp"] {
-        let headers = [
+    let headers = |token: &str| {
+        [
             format!("Host: {}", server.address),
-            format!("Authorization: Bearer {GUEST}"),
+            format!("Authorization: Bearer {token}"),
             "Accept: text/event-stream".to_owned(),
             header.clone(),
-        ];
-        let stolen = server.say(what, &headers, b"");
-        assert!([404, 202, 204].contains(&stolen.status), "{stolen:?}");
+        ]
+    };
+    for what in ["GET /mcp", "DELETE /mcp"] {
+        let stolen = server.say(what, &headers(GUEST), b"");
+        assert!([404, 204].contains(&stolen.status), "{stolen:?}");
     }
     assert_eq!(total(&post(&server, OWNER, std::slice::from_ref(&header), &list(3))), 2);
+    let ended = server.say("DELETE /mcp", &headers(OWNER), b"");
+    assert_eq!((ended.status, ended.body.as_str()), (204, ""));
+    assert_eq!(post(&server, OWNER, std::slice::from_ref(&header), &list(3)).status, 404);
+    let header = session(&server, OWNER);
     server.end();
     let server = Server::of(&home, &["--no-worker"]);
     let unknown = post(&server, OWNER, &[header], &list(4));

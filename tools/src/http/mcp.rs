@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use annals_engine::Result;
 use axum::extract::Request;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -56,7 +57,15 @@ impl Services {
     /// Answers a request of somebody.
     pub(super) async fn answer(&self, who: Identity, request: Request) -> Response {
         match self.of(who).await {
-            Ok(service) => service.handle(request).await.into_response(),
+            Ok(service) => {
+                let ends = request.method() == Method::DELETE;
+                let mut answer = service.handle(request).await.into_response();
+                // The session is gone by now; clients take "accepted" for a failure.
+                if ends && answer.status() == StatusCode::ACCEPTED {
+                    *answer.status_mut() = StatusCode::NO_CONTENT;
+                }
+                answer
+            }
             Err(error) => super::answer::Refusal::from(error).into_response(),
         }
     }
