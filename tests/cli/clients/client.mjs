@@ -1,17 +1,19 @@
-// Speaks to the server of `annals mcp` with the official TypeScript SDK, and fails where an answer is not what it should be.
+// Speaks to a server of annals with the official TypeScript SDK, and fails where an answer is not what it should be.
 //
-//     client.mjs FOLDER ERA PIPE ANNALS [ARGUMENT...]
+//     client.mjs ERA PIPE ANNALS mcp [ARGUMENT...]
+//     client.mjs ERA PIPE ANNALS URL TOKEN
 //
-// FOLDER has the SDK in its node_modules; the rest is as for client.py.
+// The SDK is in the node_modules beside the interpreter's folder; the arguments are those of client.py.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
 import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 
-const [folder, era, pipe, command, ...args] = process.argv.slice(2);
-const need = createRequire(`${folder}/`);
-const { Client } = need("@modelcontextprotocol/client");
+const [era, pipe, command, ...args] = process.argv.slice(2);
+const need = createRequire(join(dirname(process.argv0), "../x"));
+const { Client, StreamableHTTPClientTransport } = need("@modelcontextprotocol/client");
 const { StdioClientTransport } = need("@modelcontextprotocol/client/stdio");
 
 const TOOLS = [
@@ -22,7 +24,9 @@ const CHAT = "session://telegram%3A42";
 
 const mode = era < "2026" ? "legacy" : "auto";
 const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
-const transport = new StdioClientTransport({ command, args, env: process.env });
+const transport = args[0] === "mcp"
+  ? new StdioClientTransport({ command, args, env: process.env })
+  : new StreamableHTTPClientTransport(new URL(args[0]), { requestInit: { headers: { Authorization: `Bearer ${args[1]}` } } });
 client.onerror = (error) => {
   throw error;
 };

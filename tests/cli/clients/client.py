@@ -1,18 +1,23 @@
-"""Speaks to the server of `annals mcp` with the official Python SDK, and fails where an answer is not what it should be.
+"""Speaks to a server of annals with the official Python SDK, and fails where an answer is not what it should be.
 
-    client.py ERA PIPE ANNALS [ARGUMENT...]
+    client.py ERA PIPE ANNALS mcp [ARGUMENT...]
+    client.py ERA PIPE ANNALS URL TOKEN
 
 ERA is `2025-11-25`, which begins with a handshake, or `2026-07-28`, which does without. PIPE is where the agent `slow`
-waits until somebody has written to it and closed it. The rest is the server's command. Its store holds the chats
-`cli:default`, for which the server speaks, and `telegram:42`; the agent `main` answers "done" to everything.
+waits until somebody has written to it and closed it. The rest is the server: the program, which is started with these
+arguments, or where it is reached over HTTP. Its store holds the chats `cli:default`, for which we speak, and `telegram:42`;
+the agent `main` answers "done" to everything.
 """
 
 import json
 import os
 import sys
+from contextlib import asynccontextmanager
 
 import anyio
+import httpx2
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, ResourcesListChanged, ResourceUpdated
 
 TOOLS = [
@@ -211,6 +216,17 @@ async def updates_by_listening(client, annals):
         same(await anext(news), ResourcesListChanged())
 
 
+@asynccontextmanager
+async def reached(annals, arguments):
+    """What the client is made with: a program to start, or a way over HTTP."""
+    if arguments[0] == "mcp":
+        yield StdioServerParameters(command=annals, args=list(arguments), env=dict(os.environ))
+        return
+    url, token = arguments
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=AT_MOST) as way:
+        yield streamable_http_client(url, http_client=way)
+
+
 async def main(era, pipe, annals, *arguments):
     send, receive = anyio.create_memory_object_stream(1_000)
 
@@ -223,10 +239,9 @@ async def main(era, pipe, annals, *arguments):
             if getattr(message, "method", None) == method:
                 return getattr(message.params, "uri", None)
 
-    server = StdioServerParameters(command=annals, args=list(arguments), env=dict(os.environ))
     mode = "legacy" if era < "2026" else "auto"
     with anyio.fail_after(AT_MOST):
-        async with Client(server, mode=mode, message_handler=handler, cache=None) as client:
+        async with reached(annals, arguments) as server, Client(server, mode=mode, message_handler=handler, cache=None) as client:
             await hello(client, era)
             await tools(client)
             cursor = await reading(client)

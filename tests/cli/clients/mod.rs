@@ -5,10 +5,10 @@ mod claude;
 
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::http::wire::{OWNER, Server};
 use crate::mcp::client::ERAS;
 use crate::support::{Home, Ran, fake_agent, fifo, write};
 
@@ -43,6 +43,7 @@ fn chats() -> (Home, String) {
     let config = json!({
         "tools": { "sessions": { "visibility": "all" } },
         "session": { "agentToAgent": { "maxPingPongTurns": 0 } },
+        "http": { "tokens": { "chat": { "token": TOKEN, "session": "cli:default" } } },
         "agents": { "list": [
             { "id": "main", "subagents": { "allowAgents": ["*"] }, "run": run(&["read", "say=done"]) },
             { "id": "slow", "run": run(&["read", &format!("wait={pipe}"), "say=done"]) },
@@ -59,6 +60,30 @@ fn script(name: &str) -> String {
     format!("{}/../tests/cli/clients/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Tries a script on a home with two chats, with the program that a client starts and with the server that it
+/// reaches, in both eras.
+fn tried(script: &str, interpreter: &str, first: &[&str]) {
+    let script = self::script(script);
+    for era in ERAS {
+        for over_http in [false, true] {
+            let (home, pipe) = chats();
+            let served = over_http.then(|| Server::of(&home, &[]));
+            let url = served.as_ref().map(|served| format!("http://{}/mcp", served.address));
+            let server = match &url {
+                Some(url) => vec![SERVER[0], url, TOKEN],
+                None => SERVER.to_vec(),
+            };
+            let args = [first, &[&script, era, &pipe], &server].concat();
+            let ran = Ran::of(home.other(interpreter, &args));
+            let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
+            assert_eq!(said, (Some(0), "all well\n", ""), "{era}, HTTP {over_http}: {ran:#?}");
+        }
+    }
+}
+
+/// The token of a chat.
+const TOKEN: &str = "chat-token-0123456789";
+
 /// The server, as a client starts it, for one of the chats.
 const SERVER: [&str; 4] = [env!("CARGO_BIN_EXE_annals"), "mcp", "--as", "cli:default"];
 
@@ -67,31 +92,14 @@ const SERVER: [&str; 4] = [env!("CARGO_BIN_EXE_annals"), "mcp", "--as", "cli:def
 #[test]
 fn python() {
     let Some(python) = interpreter("python") else { return };
-    for era in ERAS {
-        let (home, pipe) = chats();
-        let script = script("client.py");
-        let args = [&["-B", "-W", "ignore", &script, era, &pipe], &SERVER[..]].concat();
-        says_all_well(home.other(&python, &args));
-    }
+    tried("client.py", &python, &["-B", "-W", "ignore"]);
 }
 
 /// Goal: so can the official TypeScript SDK. Method: the same in another language.
 #[test]
 fn typescript() {
     let Some(node) = interpreter("node") else { return };
-    let folder = std::env::var(FOLDER).expect("the folder");
-    for era in ERAS {
-        let (home, pipe) = chats();
-        let script = script("client.mjs");
-        let args = [&[&*script, &folder, era, &pipe], &SERVER[..]].concat();
-        says_all_well(home.other(&node, &args));
-    }
-}
-
-fn says_all_well(command: Command) {
-    let ran = Ran::of(command);
-    let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
-    assert_eq!(said, (Some(0), "all well\n", ""), "{ran:#?}");
+    tried("client.mjs", &node, &[]);
 }
 
 /// Goal: the Inspector, which people look at servers with, shows this one, and its strict rules for schemas, by which it
@@ -124,5 +132,35 @@ fn inspector() {
         let uri = list["resources"][0]["uri"].as_str().expect("a name");
         let (code, read) = ask(&["--method", "resources/read", "--uri", uri]);
         assert_eq!((code, &read["contents"][0]["uri"]), (Some(0), &json!(uri)), "{read}");
+    }
+}
+
+/// What of the conformance suite is about any server: the rest calls tools, prompts and resources of a server that is made
+/// for it, or asks for what we do not claim to have.
+const SCENARIOS: [&str; 6] = [
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "resources-list",
+    "server-sse-multiple-streams",
+    "dns-rebinding-protection",
+];
+
+/// Goal: the conformance suite of the protocol finds no fault with the server. Method: the scenarios that are about any
+/// server, over HTTP; each checks something, and nothing of it fails.
+#[test]
+fn conformance() {
+    let Some(node) = interpreter("node") else { return };
+    let (home, _) = chats();
+    let server = Server::of(&home, &[]);
+    let url = format!("http://{}/mcp", server.address);
+    let script = script("conformance.mjs");
+    let args = [&[&*script, &url, OWNER][..], &SCENARIOS].concat();
+    let ran = Ran::of(home.other(&node, &args));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:#?}");
+    for scenario in SCENARIOS {
+        let checks = ran.stdout.lines().filter_map(|line| line.strip_prefix(scenario));
+        let (good, bad): (Vec<_>, Vec<_>) = checks.partition(|check| check.ends_with(": SUCCESS"));
+        assert!(!good.is_empty() && bad.is_empty(), "{scenario}: {}", ran.stdout);
     }
 }
