@@ -131,6 +131,7 @@ fn callers_and_tools() {
         ("GET /v1/sessions?nonsense=1", "", 400, "invalid_input"),
         ("GET /v1/sessions/cli%3Adefault/history?sessionKey=x", "", 400, "invalid_input"),
         ("GET /v1/sessions/no%3Aone/history", "", 404, "not_found"),
+        ("GET /v1/sessions/%ff%fe/history", "", 400, "invalid_input"),
         ("POST /v1/tools/sessions_sing", "{}", 404, "not_found"),
         ("POST /v1/tools/sessions_list", "[]", 400, "invalid_input"),
         ("POST /v1/tools/sessions_list", "{", 400, "invalid_input"),

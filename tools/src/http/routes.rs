@@ -6,6 +6,7 @@ use std::time::Duration;
 use annals_engine::store::View;
 use annals_engine::{Error, ErrorKind};
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Extension, Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn_with_state;
@@ -93,9 +94,10 @@ async fn tools(
 async fn tool(
     State(desk): State<Desk>,
     Extension(who): Extension<Identity>,
-    Path(name): Path<String>,
+    name: Named,
     request: Request,
 ) -> Answer<Json<Value>> {
+    let name = named(name)?;
     let tool = Tool::of(&name)?;
     let body = body(request.into_body(), desk.body_max).await?;
     let args: Value = match body.is_empty() {
@@ -126,9 +128,10 @@ async fn sessions(
 async fn history(
     State(desk): State<Desk>,
     Extension(who): Extension<Identity>,
-    Path(key): Path<String>,
+    key: Named,
     RawQuery(query): RawQuery,
 ) -> Answer<Json<Value>> {
+    let key = named(key)?;
     let tool = Tool::of("sessions_history")?;
     let mut args = arguments(query.as_deref().unwrap_or_default(), &tool.schema())?;
     if args.insert("sessionKey".to_owned(), Value::from(key)).is_some() {
@@ -153,6 +156,14 @@ impl Desk {
         let call = move |gone: &_| host.call(&who, tool, args, Some(gone));
         Ok(Json(self.calls.call(call).await?))
     }
+}
+
+/// A name in a path, if it is text.
+type Named = Result<Path<String>, PathRejection>;
+
+fn named(name: Named) -> Answer<String> {
+    let unread = |e: PathRejection| Error::invalid(e.body_text()).field("path");
+    Ok(name.map(|Path(name)| name).map_err(unread)?)
 }
 
 /// A whole body.
