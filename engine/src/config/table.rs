@@ -413,12 +413,4 @@ const GENERAL: &[Setting] = &[
         &["SECURITY_ACTIONS"],
         "the gates on shell commands",
     ),
-    setting("webhook.enabled", Kind::Switch, "false", &["WEBHOOK_ENABLED"], "the webhook"),
-    setting(
-        "webhook.token",
-        Kind::Secret,
-        "",
-        &["WEBHOOK_TOKEN"],
-        "what callers of the webhook must know",
-    ),
 ];

@@ -2,6 +2,7 @@
 
 mod events;
 mod mcp;
+mod webhook;
 pub(crate) mod wire;
 
 use rustix::fs::{FlockOperation, flock};

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -96,6 +96,12 @@ impl Server {
     pub(crate) fn end(mut self) -> Ran {
         self.signal();
         Ran::end(self.child.take().expect("a child"))
+    }
+
+    /// Kills it, with no chance to say good-bye.
+    pub(crate) fn kill(mut self) -> ExitStatus {
+        let mut child = self.child.take().expect("a child");
+        child.kill().and_then(|()| child.wait()).expect("its end")
     }
 
     pub(crate) fn signal(&self) {

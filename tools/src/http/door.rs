@@ -124,7 +124,7 @@ pub(super) async fn identify(
 }
 
 /// The token of a request: one header, of the scheme of RFC 6750, section 2.1.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut all = headers.get_all(header::AUTHORIZATION).iter();
     let (only, None) = (all.next()?, all.next()) else { return None };
     let (scheme, token) = only.to_str().ok()?.split_once(' ')?;

@@ -6,10 +6,11 @@
 //! | `GET /v1/tools`, `POST /v1/tools/{name}` | the tools with their schemas; a call, its arguments as the body |
 //! | `GET /v1/sessions`, `GET /v1/sessions/{key}/history` | the two that are read most, arguments in the query |
 //! | `GET /v1/events` | the log as it comes: server-sent events, lines of JSON, batches of CloudEvents |
+//! | `POST /v1/webhook`, also `/v1/inbox` and `/v1/agent` | what somebody said in a chat, for an agent to answer; by tokens and signatures of its own |
 //! | `GET /livez`, `GET /readyz` | whether the process answers; whether the store is read and takes appends |
 //!
 //! Every request passes the door (`door`): it must address a host that this is, come from no page of another site, and
-//! bring a token, which says who calls. Only `/livez` and `/readyz` need none.
+//! bring a token, which says who calls. Only `/livez` and `/readyz` need none, and the webhook has its own.
 
 mod accept;
 mod answer;
@@ -21,6 +22,7 @@ mod query;
 mod routes;
 mod settings;
 mod tokens;
+mod webhook;
 
 use std::net::SocketAddr;
 

@@ -24,6 +24,7 @@ use super::events;
 use super::mcp::Services;
 use super::query::arguments;
 use super::settings::HttpSettings;
+use super::webhook::{self, Hook};
 use crate::host::{Host, Identity};
 use crate::registry::{TOOLS, Tool};
 
@@ -40,6 +41,7 @@ struct Desk {
     calls: Calls,
     mcp: Services,
     body_max: usize,
+    hook: Option<Hook>,
 }
 
 /// All routes, behind the door.
@@ -52,7 +54,7 @@ pub(super) fn routes(
     let calls = Calls::new(stop.clone());
     let door = Door::new(settings, address, host.clone(), calls.clone());
     let mcp = Services::new(host.clone(), settings.body_max, calls.clone(), stop);
-    let desk = Desk { host, calls, mcp, body_max: settings.body_max };
+    let desk = Desk { host, calls, mcp, body_max: settings.body_max, hook: settings.hook.clone() };
     Router::new()
         .route("/mcp", any(mcp_message))
         .route("/v1/tools", get(tools))
@@ -63,6 +65,9 @@ pub(super) fn routes(
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_so)
         .layer(from_fn_with_state(door.clone(), identify))
+        .route("/v1/webhook", post(webhook))
+        .route("/v1/inbox", post(webhook))
+        .route("/v1/agent", post(webhook))
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .layer(from_fn_with_state(door, guard))
@@ -150,6 +155,12 @@ async fn events(
     events::answer(desk.host, &desk.calls, who, &headers, query.as_deref()).await
 }
 
+async fn webhook(State(desk): State<Desk>, request: Request) -> Answer<Response> {
+    let (head, content) = request.into_parts();
+    let content = body(content, desk.body_max).await?;
+    webhook::answer(desk.host, &desk.calls, desk.hook.as_ref(), head.headers, content).await
+}
+
 impl Desk {
     async fn call(&self, who: Identity, tool: &'static Tool, args: Value) -> Answer<Json<Value>> {
         let host = self.host.clone();
@@ -201,7 +212,8 @@ async fn ready(State(desk): State<Desk>) -> Response {
 
 async fn nothing_here(request: Request) -> Refusal {
     let message = format!("there is nothing at {}", request.uri().path());
-    let hint = "there are /mcp, /v1/tools, /v1/sessions, /v1/events, /livez and /readyz";
+    let hint =
+        "there are /mcp, /v1/tools, /v1/sessions, /v1/events, /v1/webhook, /livez and /readyz";
     Error::new(ErrorKind::NotFound, message).hint(hint).into()
 }
 

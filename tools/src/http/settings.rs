@@ -4,6 +4,7 @@ use annals_engine::config::Config;
 use annals_engine::{Error, Result};
 
 use super::tokens::Tokens;
+use super::webhook::Hook;
 
 /// The settings of the server.
 #[derive(Clone, Debug)]
@@ -15,6 +16,7 @@ pub struct HttpSettings {
     /// The most bytes of a body.
     pub(super) body_max: usize,
     pub(super) tokens: Tokens,
+    pub(super) hook: Option<Hook>,
 }
 
 /// The most bytes of a body where nothing is said: a spawn with all its attachments, and more.
@@ -24,7 +26,7 @@ impl HttpSettings {
     /// What a configuration says.
     ///
     /// # Errors
-    /// `InvalidInput` for a token that is too short, given twice, or names a session that cannot be.
+    /// `InvalidInput` for a token that is too short or given twice, and for a webhook that anybody could call.
     pub fn of(config: &Config) -> Result<Self> {
         let address = config.text("http.address").ok_or_else(|| {
             Error::invalid("there is no address to listen on").field("http.address")
@@ -39,12 +41,13 @@ impl HttpSettings {
                 .collect(),
             body_max: body_max.unwrap_or(BODY_MAX),
             tokens: Tokens::of(config)?,
+            hook: Hook::of(config)?,
         })
     }
 
     /// Whether anybody but the runs has a token.
     #[must_use]
     pub fn lets_somebody_in(&self) -> bool {
-        !self.tokens.is_empty()
+        !self.tokens.is_empty() || self.hook.is_some()
     }
 }

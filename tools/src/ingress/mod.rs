@@ -2,3 +2,5 @@
 
 pub mod gates;
 pub mod inbound;
+pub(crate) mod signature;
+pub mod webhook;

@@ -12,8 +12,8 @@ use ureq::http::{StatusCode, Uri};
 use ureq::{Agent, SendBody};
 
 use super::line_of;
-use super::signature::{Secret, id_of, seconds_of};
 use super::sink::{Said, Sent};
+use crate::ingress::signature::{Secret, id_of, seconds_of};
 use crate::run::worker::Parcel;
 
 /// Where a sink posts.

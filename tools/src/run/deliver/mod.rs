@@ -7,7 +7,6 @@
 mod exec;
 mod file;
 mod http;
-mod signature;
 mod sink;
 
 use std::collections::BTreeMap;
