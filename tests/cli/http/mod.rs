@@ -227,6 +227,7 @@ fn what_cannot_be_served() {
     let same = "0123456789abcdef";
     for (http, field) in [
         (json!({ "token": "short" }), "http.token"),
+        (json!({ "token": "münchen-münchen-münchen" }), "http.token"),
         (json!({ "tokens": { "a": { "token": "has a space inside" } } }), "http.tokens.a.token"),
         (json!({ "tokens": { "a": { "session": "cli:default" } } }), "http.tokens.a.token"),
         (json!({ "token": same, "tokens": { "a": { "token": same } } }), "http.tokens.a.token"),

@@ -114,10 +114,12 @@ fn who_may_call() {
     let off = Server::of(&home, &[]);
     call(&off, None, &json!({ "text": "x" })).refused(404, "not_found");
     off.end();
-    let mut open = home.command(&["serve", "--listen", "127.0.0.1:0", "--json"]);
-    open.env("WEBHOOK_ENABLED", "1");
-    let open = crate::support::Ran::of(open);
-    assert!(open.code == Some(2) && open.stdout.contains("webhook.token"), "{open:#?}");
+    for token in ["", "guess me", "short"] {
+        let mut open = home.command(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+        open.env("WEBHOOK_ENABLED", "1").env("WEBHOOK_TOKEN", token);
+        let open = crate::support::Ran::of(open);
+        assert!(open.code == Some(2) && open.stdout.contains("webhook.token"), "{open:#?}");
+    }
 
     let server = server(&home, &[("WEBHOOK_SECRET", SECRET)]);
     let body = br#"{"text":"hello","channel":"telegram","chat_id":"42"}"#;

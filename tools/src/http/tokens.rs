@@ -47,13 +47,7 @@ impl Tokens {
     }
 
     fn add(&mut self, path: &str, token: &str, bearer: Bearer) -> Result<()> {
-        if token.len() < TOKEN_MIN || token.bytes().any(|byte| !byte.is_ascii_graphic()) {
-            let message =
-                format!("a token has {TOKEN_MIN} characters or more, without spaces, all of ASCII");
-            return Err(Error::invalid(message)
-                .field(path)
-                .hint("`openssl rand -hex 32` makes one"));
-        }
+        check(path, token)?;
         match self.0.insert(TokenHash::of(token).as_str().to_owned(), bearer) {
             None => Ok(()),
             Some(_) => {
@@ -85,6 +79,19 @@ impl Tokens {
         };
         host.caller(&who).map(|_| who)
     }
+}
+
+/// Refuses a token that could be guessed, or that no header carries.
+///
+/// # Errors
+/// `InvalidInput`, with the path of the setting.
+pub(super) fn check(path: &str, token: &str) -> Result<()> {
+    if token.len() >= TOKEN_MIN && token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(());
+    }
+    let message =
+        format!("a token has {TOKEN_MIN} characters or more, without spaces, all of ASCII");
+    Err(Error::invalid(message).field(path).hint("`openssl rand -hex 32` makes one"))
 }
 
 /// The caller's session is not there: that is nothing that the caller named.

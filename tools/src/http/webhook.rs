@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::answer::{Answer, told};
 use super::calls::Calls;
 use super::door::bearer;
+use super::tokens::check;
 use crate::caller::TokenHash;
 use crate::desk::Desk;
 use crate::host::Host;
@@ -46,7 +47,9 @@ impl Hook {
         if !config.is_on("webhook.enabled") {
             return Ok(None);
         }
-        let token = config.text("webhook.token").map(TokenHash::of);
+        let token = config.text("webhook.token");
+        let token = token.map(|token| check("webhook.token", token).map(|()| TokenHash::of(token)));
+        let token = token.transpose()?;
         let unfit = || {
             Error::invalid("the secret is none")
                 .field("webhook.secret")
