@@ -32,6 +32,7 @@ mod seats;
 mod sends;
 mod sessions;
 mod settings;
+mod stores;
 mod transcripts;
 mod watching;
 mod widths;

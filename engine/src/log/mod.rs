@@ -283,6 +283,7 @@ impl Log {
         self.writer.as_deref().ok_or_else(|| {
             Error::new(ErrorKind::ReadOnly, "the store was opened for reading")
                 .path(self.view.storage.display(""))
+                .hint("who appends needs a folder that he may write to")
         })
     }
 }

@@ -4,8 +4,10 @@ use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::format::{LINE_MIN, LOG_DIR, TRAILER, decode, segment_first, segment_path, trailer_crc};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{
+    LINE_MIN, LOG_DIR, STORE_FILE, TRAILER, decode, segment_first, segment_path, trailer_crc,
+};
 use crate::id::Seq;
 use crate::storage::{Access, Advice, File, Mapping, Storage, read_full, write_full};
 
@@ -21,12 +23,25 @@ pub(super) fn firsts(names: &[String]) -> Vec<Seq> {
     names.iter().filter_map(|name| segment_first(name)).collect()
 }
 
-/// The names of all files in the folder of the segments, in order.
+/// The names of all files in the folder of the segments, in order. A store that is not there any more is no empty one.
 pub(super) fn names(storage: &dyn Storage) -> Result<Vec<String>> {
     match storage.list(LOG_DIR) {
         Ok(names) => Ok(names),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => still_there(storage).map(|()| Vec::new()),
         Err(e) => Err(Error::io("cannot list the segments", e).path(storage.display(LOG_DIR))),
+    }
+}
+
+/// Whether the folder still says that it is a store. It says so for as long as there is one.
+fn still_there(storage: &dyn Storage) -> Result<()> {
+    match storage.open(STORE_FILE, Access::Read) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            Err(Error::new(ErrorKind::NotFound, "the store is not there any more")
+                .path(storage.display(""))
+                .hint("its folder was moved or removed while this was at work: put it back, or open it where it is now"))
+        }
+        // What else is wrong with that file does not make the store absent.
+        _ => Ok(()),
     }
 }
 
