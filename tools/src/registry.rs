@@ -229,14 +229,53 @@ fn denied(verb: &str, mut target: String, reason: &str) -> Refusal {
 }
 
 fn read<T: DeserializeOwned + JsonSchema>(args: Value) -> Result<T> {
-    let args = if args.is_null() { Value::Object(serde_json::Map::new()) } else { args };
-    serde_path_to_error::deserialize(args).map_err(|e| {
+    let args = match args {
+        Value::Null => Value::Object(serde_json::Map::new()),
+        args @ Value::Object(_) => args,
+        other => {
+            let message = format!("the arguments are {}, not an object", told(&other));
+            return Err(Error::invalid(message)
+                .field("arguments")
+                .hint(legal(&schema_of::<T>(), "")));
+        }
+    };
+    serde_path_to_error::deserialize(&args).map_err(|e| {
         let path = e.path().to_string();
         let known = path != ".";
-        let error = Error::invalid(format!("the arguments do not fit: {}", e.inner()))
+        let said = e.inner().to_string();
+        let why = match at(&args, e.path()) {
+            // What the library says of a sort is about the types behind the tools.
+            Some(given) if said.starts_with("invalid ") => format!("{path} is {}", told(given)),
+            _ => said,
+        };
+        let error = Error::invalid(format!("the arguments do not fit: {why}"))
             .hint(legal(&schema_of::<T>(), if known { &path } else { "" }));
         error.field(if known { path } else { "arguments".to_owned() })
     })
+}
+
+/// What stands at a path.
+fn at<'a>(args: &'a Value, path: &serde_path_to_error::Path) -> Option<&'a Value> {
+    use serde_path_to_error::Segment;
+    path.iter().try_fold(args, |value, segment| match segment {
+        Segment::Map { key } => value.get(key),
+        Segment::Seq { index } => value.get(index),
+        _ => None,
+    })
+}
+
+/// The longest text that is told as it is, in bytes.
+const TOLD_MAX: usize = 80;
+
+/// A value in words: a small one as it is, of others the sort.
+fn told(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) if text.len() <= TOLD_MAX => format!("the text {text:?}"),
+        Value::String(_) => "a text".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
 }
 
 /// What fits, in words: of one argument, or of all.
