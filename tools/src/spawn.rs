@@ -124,7 +124,7 @@ impl Wish<'_> {
             run_id: &self.run_id,
             task: &args.task,
             preamble: preamble.as_deref(),
-            label: args.label.as_deref(),
+            label: args.label.as_deref().map(str::trim),
             model: self.model(spec),
             thinking: self.thinking(spec),
             timeout_seconds: self.timeout().as_secs(),

@@ -57,6 +57,9 @@ pub const PATCHABLE: [&str; 9] = [
 /// The longest text of a field, in bytes.
 const TEXT_MAX: usize = 1_024;
 
+/// What such a text is.
+const TEXT: &str = "a text of at most 1,024 bytes without control characters";
+
 /// Changes a session. When it returns, the event is on stable storage. `now` is for the ids of what is new.
 ///
 /// # Errors
@@ -242,11 +245,32 @@ fn checked(field: &str, value: &Json) -> Result<Json> {
             Some(origin) => Json::of(&origin),
             None => wrong("{channel, to, accountId, threadId}"),
         },
-        _ => match text.as_deref().map(str::trim) {
-            Some(text) if !text.is_empty() && text.len() <= TEXT_MAX => Json::of(text),
-            _ => wrong("a text of at most 1,024 bytes"),
+        _ => match text.as_deref().map(named) {
+            Some(Ok(text)) => Json::of(text),
+            Some(Err(why)) => Err(Error::invalid(format!("{field} {why}"))
+                .field(field)
+                .hint(format!("it is {TEXT}, or null to take it back"))),
+            None => wrong(TEXT),
         },
     }
+}
+
+/// What names a session for people, a label above all, without the white space around it.
+///
+/// # Errors
+/// What is wrong with a text that names nothing: it is empty, is no single line, or is too long.
+pub fn named(text: &str) -> std::result::Result<&str, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err("says nothing".to_owned());
+    }
+    if let Some(control) = text.chars().find(|c| c.is_control()) {
+        return Err(format!("holds the control character U+{:04X}", u32::from(control)));
+    }
+    if text.len() > TEXT_MAX {
+        return Err(format!("has {} bytes, more than {TEXT_MAX}", text.len()));
+    }
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -305,6 +329,8 @@ mod tests {
             ("contextTokens", "\"many\"", "whole number"),
             ("label", "\"  \"", "1,024"),
             ("label", "false", "1,024"),
+            ("label", "\"a\\nb\"", "control"),
+            ("displayName", "\"\\u001b[31mred\"", "control"),
             ("turns", "3", "fields are"),
         ] {
             let error = patch(&scene, field, value).unwrap_err();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use annals_engine::config::Origin as ConfigOrigin;
+use annals_engine::session::change::named;
 use annals_engine::session::event::{Cleanup, Origin, Sandbox, SpawnMode};
 use annals_engine::session::key::AgentId;
 use annals_engine::session::run::{Limits, Reason, address};
@@ -54,6 +55,9 @@ impl<'a> Wish<'a> {
                 None => return no("mode", format!("{word:?} is no mode; there are run, session")),
             },
         };
+        if let Some(Err(why)) = args.label.as_deref().map(named) {
+            return no("label", format!("the label {why}"));
+        }
         if args.thread && !self.has_threads() {
             let detail = "the channel of this session has no sink with threads: true";
             return no("thread_unsupported", detail);

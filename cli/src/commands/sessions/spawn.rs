@@ -25,7 +25,7 @@ The child, its task and the request for its run are on stable storage when this 
 rest. Printed is the child's key. What comes of the task is announced to the session that asked: the chat of \
 the command line, or with --as another one. A refusal leaves no session behind.
 
-Exit codes: 0 accepted, 1 something is wrong with the call, 5 it is not allowed, 7 the key was used for another task.
+Exit codes: 0 accepted, 2 something is wrong with the call, 5 it is not allowed, 7 the key was used for another task.
 
 Examples:
   annals sessions spawn 'Read the changelog and tell what breaks.'
@@ -144,7 +144,7 @@ pub(crate) fn exit_of(reply: &SpawnReply) -> Exit {
     match reply.status {
         "accepted" => Exit::Ok,
         "forbidden" => Exit::Denied,
-        _ => Exit::Failed,
+        _ => Exit::Usage,
     }
 }
 

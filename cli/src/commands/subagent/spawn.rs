@@ -28,7 +28,7 @@ rest. Printed is the child's key. What comes of the task is announced to the cha
 child's prompt, and the announce goes there. With --sync, or SUBAGENT_SYNC=1, the work is done here, and its \
 result is printed. Without --timeout and settings of it the time limit is 600 seconds.
 
-Exit codes: 0 accepted, or done well; 1 something is wrong with the call, or it did not end well; 4 it reached \
+Exit codes: 0 accepted, or done well; 1 it did not end well; 2 something is wrong with the call; 4 it reached \
 its time limit; 5 it is not allowed; 7 the key was used for another task.
 
 Examples:
