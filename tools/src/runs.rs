@@ -14,7 +14,7 @@ use crate::caller::{Caller, Seat};
 use crate::desk::Desk;
 use crate::run::worker::before_the_end;
 use crate::view::View;
-use crate::waiting::ends;
+use crate::waiting::{ends, state_of};
 use crate::wire::runs::{CancelArgs, CancelReply, WaitArgs, WaitReply, WaitedRun};
 
 /// The most runs of one call.
@@ -59,11 +59,7 @@ pub fn runs_wait(
         }
         let mut run = waited(desk, run_id, &told)?;
         if told.finished.is_none() {
-            run.status = match work.state().run(run_id) {
-                Some(run) if run.started_at.is_some() => "running",
-                Some(run) if run.is_claimed() => "claimed",
-                _ => "requested",
-            };
+            run.status = work.state().run(run_id).map_or("requested", |run| state_of(run));
         }
         runs.push(run);
     }

@@ -11,8 +11,10 @@ use annals_engine::{Error, ErrorKind, Result};
 
 use crate::caller::{Caller, Seat};
 use crate::desk::Desk;
+use crate::mask::Mask;
 use crate::view::View;
 use crate::waiting::ends;
+use crate::waiting::{at_work, last_line};
 use crate::wire::runs::{Pending, SendArgs, SendReply};
 
 /// How long a caller waits who does not say it.
@@ -62,9 +64,11 @@ fn target(caller: &Caller, view: &View<'_>, args: &SendArgs) -> Result<Found> {
     match (&args.session_key, &args.label) {
         (Some(name), None) => caller.find(sessions, name),
         (None, Some(label)) => {
+            // Labels are stored without the white space around them.
+            let label = label.trim();
             let fits = |agent: &str| args.agent_id.as_deref().is_none_or(|wanted| wanted == agent);
             let labelled = sessions.rows().filter(|row| {
-                row.label.as_ref() == Some(label)
+                row.label.as_deref() == Some(label)
                     && fits(&row.agent_id)
                     && caller.sees(sessions, row)
                     && !sessions.is_archived(&row.key)
@@ -87,6 +91,15 @@ fn target(caller: &Caller, view: &View<'_>, args: &SendArgs) -> Result<Found> {
         _ => Err(Error::invalid("Either sessionKey or label is required")
             .field("sessionKey")
             .hint("name the session by one of the two")),
+    }
+}
+
+/// Why a run did not end well, in words, with the last that its program said of it.
+fn why(end: &RunFinished) -> String {
+    let why = end.detail.clone().unwrap_or_else(|| format!("the run ended: {}", end.status));
+    match end.stderr_tail.as_deref().and_then(last_line) {
+        Some(said) if !why.contains(said) => format!("{why}: {said}"),
+        _ => why,
     }
 }
 
@@ -134,7 +147,7 @@ impl Wish<'_> {
             Seat::Session { .. } => can_run(self.caller.agent.as_str()),
         };
         let named = args.session_key.as_deref().or(args.label.as_deref()).unwrap_or_default();
-        let label = args.label.as_deref().map(|label| (label, args.agent_id.as_deref()));
+        let label = args.label.as_deref().map(|label| (label.trim(), args.agent_id.as_deref()));
         let wish = Send {
             verb: "sessions_send",
             from: Requester {
@@ -197,9 +210,21 @@ impl Wish<'_> {
                 self.wait
             );
             let (delivered, error) = (true, Some(error));
-            return Ok(SendReply { run_id, status: "timeout", delivered, error, ..reply });
+            let mut work = at_work(self.desk, self.to, &self.run_id)?;
+            if let Some(sign) = work.as_mut().and_then(|work| work.last_sign.as_mut()) {
+                *sign = self.seen(std::mem::take(sign));
+            }
+            return Ok(SendReply { run_id, status: "timeout", delivered, error, work, ..reply });
         };
         self.ended(SendReply { run_id, delivery, ..reply }, &end)
+    }
+
+    /// What another session's program said of itself, as the caller may see it.
+    fn seen(&self, said: String) -> String {
+        match self.caller.is_masked(self.to.as_str()) {
+            true => Mask::of(&self.desk.setup.config).text(&said).into_owned(),
+            false => said,
+        }
     }
 
     fn ended(&self, reply: SendReply, end: &RunFinished) -> Result<SendReply> {
@@ -208,9 +233,7 @@ impl Wish<'_> {
                 status: "error",
                 run_status: Some(end.status),
                 reason: Some(end.reason.clone().unwrap_or_else(|| end.status.to_string())),
-                error: Some(
-                    end.detail.clone().unwrap_or_else(|| format!("the run ended: {}", end.status)),
-                ),
+                error: Some(self.seen(why(end))),
                 delivery: None,
                 delivered: true,
                 ..reply

@@ -5,11 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use annals_engine::Result;
-use annals_engine::session::event::{Event, RunFinished, run_stream};
+use annals_engine::id::StreamName;
+use annals_engine::session::event::{Event, OutputStream, RunFinished, run_stream};
 use annals_engine::session::run::announce;
+use annals_engine::session::work::Job;
 use annals_engine::store::{Filter, Followed, Item, NamePattern, Read, View};
 
 use crate::desk::Desk;
+use crate::wire::runs::AtWork;
 
 /// So soon it is noticed that whoever waits has gone.
 const NOTICES: Duration = Duration::from_millis(250);
@@ -66,4 +69,54 @@ pub(crate) fn ends(
         }
     }
     Ok(ends)
+}
+
+/// The most characters of a sign of work.
+const SIGN_CHARS: usize = 300;
+
+/// How far a run on a session is that has not ended; `None` when it has.
+///
+/// # Errors
+/// Whatever reading meets.
+pub(crate) fn at_work(desk: &Desk<'_>, on: &StreamName, run_id: &str) -> Result<Option<AtWork>> {
+    let work = desk.engine.work()?;
+    let work = work.state();
+    let Some(run) = work.run(run_id) else { return Ok(None) };
+    // Runs of one session come one after the other.
+    let before =
+        || work.runs_on(on.as_str()).filter(|run| run.is_claimed()).min_by_key(|run| run.seq);
+    let waits_for = if run.is_claimed() { None } else { before().map(|run| run.run_id.clone()) };
+    let last_sign = last_sign(desk, waits_for.as_deref().unwrap_or(run_id))?;
+    Ok(Some(AtWork { state: state_of(run), waits_for, last_sign }))
+}
+
+/// The word for how far a run is that has not ended.
+pub(crate) fn state_of(run: &Job) -> &'static str {
+    match (run.started_at, run.is_claimed()) {
+        (Some(_), _) => "running",
+        (None, true) => "claimed",
+        (None, false) => "requested",
+    }
+}
+
+/// What a run told last of itself, beside what it answers.
+fn last_sign(desk: &Desk<'_>, run_id: &str) -> Result<Option<String>> {
+    let mut last = None;
+    for item in desk.engine.store().read_stream_of(&run_stream(run_id)?, &["run.output"])? {
+        let Item::Record(record) = item? else { continue };
+        if let Ok(Event::RunOutput(output)) = Event::of(&record)
+            && output.stream != OutputStream::Stdout
+            && let Some(line) = last_line(&output.text)
+        {
+            last = Some(line.to_owned());
+        }
+    }
+    Ok(last)
+}
+
+/// The last line of a text that says something, its beginning.
+pub(crate) fn last_line(text: &str) -> Option<&str> {
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    let end = line.char_indices().nth(SIGN_CHARS).map_or(line.len(), |(end, _)| end);
+    line.get(..end)
 }

@@ -92,6 +92,9 @@ pub struct Attempt {
     pub attempt_id: Option<String>,
     /// The sink that it went through.
     pub sink: Option<String>,
+    /// Why it did not arrive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// What makes two steps those of one thing: an announce is one a requester and run, a delivery one a session, run and
@@ -207,15 +210,33 @@ impl Outgoing {
                 self.requested.get_or_insert(moment);
             }
             Passage::Attempted => {
-                self.attempts.push(Attempt { moment, attempt_id, sink: sink.clone() });
+                self.attempts.push(Attempt {
+                    moment,
+                    attempt_id,
+                    sink: sink.clone(),
+                    reason: None,
+                });
             }
-            Passage::Deferred => self.reason = reason,
+            Passage::Deferred => self.failed(attempt_id.as_deref(), reason),
             _ => {
                 self.ended = Some(moment);
-                self.reason = reason;
+                self.failed(attempt_id.as_deref(), reason);
             }
         }
         self.sink = sink.or(self.sink.take());
+    }
+}
+
+impl Outgoing {
+    /// Keeps why it did not arrive: of the whole the last reason counts, of each try its own.
+    fn failed(&mut self, attempt_id: Option<&str>, reason: Option<String>) {
+        let mut tries = self.attempts.iter_mut().rev();
+        if let Some(id) = attempt_id
+            && let Some(attempt) = tries.find(|one| one.attempt_id.as_deref() == Some(id))
+        {
+            attempt.reason.clone_from(&reason);
+        }
+        self.reason = reason;
     }
 }
 
@@ -268,12 +289,13 @@ mod tests {
     }
 
     /// Goal: each announce has its attempts and one end, and what comes after the end changes nothing. Method: one that
-    /// is tried twice and arrives, is said to fail afterwards and is tried once more; one that is suppressed; one open.
+    /// is tried twice, fails and arrives, is said to fail afterwards and is tried once more; one that is suppressed; one open.
     #[test]
     fn announces() {
         let scene = Scene::new();
         announce(&scene, "requested", "r1", "");
         announce(&scene, "attempted", "r1", ",'attemptId':'a1','sink':'exec'");
+        announce(&scene, "deferred", "r1", ",'attemptId':'a1','reason':'exit: 3'");
         announce(&scene, "attempted", "r1", ",'attemptId':'a2'");
         announce(&scene, "delivered", "r1", ",'attemptId':'a2','turnSeq':9");
         announce(&scene, "failed", "r1", ",'reason':'busy'");
@@ -296,9 +318,14 @@ mod tests {
                 (Passage::Requested, 0, None, 0, true),
             ]
         );
+        let reasons = |run: &str| -> Vec<Option<String>> {
+            let outgoing = outbox.get(Cargo::Announce, PARENT, Some(run), None).unwrap();
+            outgoing.attempts.iter().map(|attempt| attempt.reason.clone()).collect()
+        };
+        assert_eq!(reasons("r1"), [Some("exit: 3".to_owned()), None]);
         let first = outbox.in_order()[0];
         assert_eq!((first.sink.as_deref(), first.turn_seq), (Some("exec"), Some(9)));
-        assert_eq!((first.requested.unwrap().seq + 3, 9), (first.ended.unwrap().seq, 9));
+        assert_eq!((first.requested.unwrap().seq + 4, 9), (first.ended.unwrap().seq, 9));
     }
 
     /// Goal: deliveries are told apart by session, run and turn, and one of which only the end is left is there. Method:

@@ -59,12 +59,29 @@ pub struct SendReply {
     /// Why, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// How far the work is, when the reply did not come in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<AtWork>,
     /// What becomes of the announce after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Pending>,
     /// Who works on it, when nobody does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
+}
+
+/// How far work is that is not done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AtWork {
+    /// `requested`, `claimed` or `running`.
+    pub state: &'static str,
+    /// The run before it, which the session is at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
+    /// What was told last of that work: a retry of the model, another report of progress, a line of diagnostics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_sign: Option<String>,
 }
 
 /// What is still to come.

@@ -201,7 +201,8 @@ impl Drawing {
         line.below.extend(outgoing.requested.map(|requested| self.at(requested, "requested")));
         for attempt in &outgoing.attempts {
             let sink = attempt.sink.as_ref().map(|sink| format!(" through {}", one_line(sink)));
-            let text = format!("attempted{}", sink.unwrap_or_default());
+            let why = attempt.reason.as_ref().map(|why| format!(": {}", one_line(why)));
+            let text = format!("attempted{}{}", sink.unwrap_or_default(), why.unwrap_or_default());
             line.below.push(self.at(attempt.moment, &text));
         }
         if let Some(ended) = outgoing.ended {

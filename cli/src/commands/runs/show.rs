@@ -213,7 +213,9 @@ fn passage(outgoing: &Outgoing, out: &mut Output) -> Result<(), Failure> {
         let id = attempt.attempt_id.as_ref().map(|id| format!(" {}", one_line(id)));
         let sink = attempt.sink.as_ref().map(|sink| format!(" through {}", one_line(sink)));
         let (id, sink) = (id.unwrap_or_default(), sink.unwrap_or_default());
-        out.line(&format!("  attempted  {}{id}{sink}", text(attempt.moment)))?;
+        let why = attempt.reason.as_ref().map(|why| format!(": {}", one_line(why)));
+        let why = why.unwrap_or_default();
+        out.line(&format!("  attempted  {}{id}{sink}{why}", text(attempt.moment)))?;
     }
     if let Some(ended) = outgoing.ended {
         out.line(&format!("  {:<10} {}", outgoing.state.as_str(), text(ended)))?;

@@ -40,6 +40,12 @@ impl Work {
         Some(failed.plus(TRY_AGAIN.get(waits).copied().unwrap_or(EXPIRES)))
     }
 
+    /// Whether something on its way has been there for so long that it is never sent.
+    #[must_use]
+    pub fn is_too_old(&self, outgoing: &Outgoing, now: Timestamp) -> bool {
+        outgoing.at.plus(EXPIRES) <= now
+    }
+
     /// Whether something on its way is to be tried now. A clock that was set back makes nothing wait that would not have
     /// to: what lies in the future then has happened.
     #[must_use]
@@ -98,8 +104,8 @@ pub fn attempt(
     }
     batch.flows(outgoing.flow.as_ref().and_then(|flow| flow.parse().ok()));
     let attempt = Attempt { stage, rules, waybill, outgoing };
-    if outgoing.at.plus(EXPIRES) <= stage.now {
-        return attempt.ends(batch, Ending::Expired, None);
+    if stage.work.is_too_old(outgoing, stage.now) {
+        return attempt.ends(batch, Ending::Expired(attempt.held_up_by()), None);
     }
     match waybill {
         Waybill::Announce { requester, .. } if outgoing.turn_seq.is_none() => {
@@ -126,11 +132,23 @@ enum Ending {
     Suppressed(String),
     /// It could not be sent.
     Failed(String),
-    /// It is too old.
-    Expired,
+    /// It is too old, for this reason.
+    Expired(&'static str),
 }
 
 impl Attempt<'_> {
+    /// Why it became too old: whoever was never at rest to be told refused it, all that time.
+    fn held_up_by(&self) -> &'static str {
+        match self.waybill {
+            Waybill::Announce { requester, .. }
+                if self.outgoing.turn_seq.is_none() && self.stage.work.is_busy(requester) =>
+            {
+                "requester_busy"
+            }
+            _ => "age",
+        }
+    }
+
     fn announce(&self, batch: &mut Batch<'_>, requester: &str, words: &Wording) -> Result<Trial> {
         if let Some(reason) = words.skipped {
             return self.ends(batch, Ending::Suppressed(reason.to_owned()), None);
@@ -302,7 +320,7 @@ impl Mark {
             Ending::Delivered => (Self::Delivered, None),
             Ending::Suppressed(reason) => (Self::Suppressed, Some(reason)),
             Ending::Failed(reason) => (Self::Failed, Some(reason)),
-            Ending::Expired => (Self::Expired, Some("age".to_owned())),
+            Ending::Expired(reason) => (Self::Expired, Some(reason.to_owned())),
         }
     }
 

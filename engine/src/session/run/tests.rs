@@ -428,6 +428,24 @@ fn tries() {
     assert_eq!(world.kinds(world.count() - 1), ["telegram announce.failed"]);
 }
 
+/// Goal: an announce to a requester that is never at rest comes to its end too, and for that reason. Method: a requester
+/// at work for a day.
+#[test]
+fn a_requester_that_never_rests() {
+    let world = World::new();
+    world.spawn(B, MANY);
+    let child = world.claim().unwrap();
+    world.scene.run("rb", B, "pb", "");
+    world.claim().unwrap();
+    world.finish(&child, &End::without_output(RunStatus::Ok, "").saying("done"));
+    assert!(world.deliver(&Tried::Delivered).is_empty());
+    world.scene.clock.advance(EXPIRES);
+    let from = world.count();
+    assert!(world.deliver(&Tried::Delivered).is_empty());
+    assert_eq!(world.kinds(from), ["telegram announce.failed"]);
+    assert!(world.scene.records().pop().unwrap().data.as_str().contains("requester_busy"));
+}
+
 /// Goal: an announce waits until its requester is at rest; without a route it is told in the session and ends as failed,
 /// a denied one as suppressed. Method: a busy requester; one without a channel; a policy.
 #[test]

@@ -29,6 +29,8 @@ pub(super) struct Claude {
     last_id: Option<String>,
     /// What the program said in the agent's place.
     synthetic: Option<String>,
+    /// The retry behind which the model has said nothing yet.
+    retry: Option<String>,
     /// Whether the program said that it began.
     begun: bool,
     /// Whether pieces of the next message came before it.
@@ -66,7 +68,8 @@ impl Claude {
                 let status = fields.count("error_status").map(|status| format!(" {status}"));
                 let error = fields.text("error").unwrap_or_default();
                 let status = status.unwrap_or_default();
-                Some(Told::Progress(format!("retry {attempt}: {error}{status}")))
+                self.retry = Some(format!("retry {attempt}: {error}{status}"));
+                self.retry.clone().map(Told::Progress)
             }
             _ => None,
         }
@@ -89,6 +92,7 @@ impl Claude {
             self.synthetic.clone_from(&said);
             return said.map(Told::Progress);
         }
+        self.retry = None;
         self.reply.model = model.clone().or(self.reply.model.take());
         let blocks: Vec<Json> = message.take("content").unwrap_or_default();
         let calls: Vec<Members> = blocks.iter().filter_map(call).collect();
@@ -183,7 +187,7 @@ impl Claude {
     /// A program that was stopped before its `result` said the last message that it printed.
     pub(super) fn finish(mut self) -> Reply {
         if !self.summed_up {
-            self.reply.error = self.synthetic;
+            self.reply.error = self.synthetic.or(self.retry);
             self.reply.text = Some(self.last).filter(|text| !text.is_empty());
         }
         self.reply.turns = self.turns.finish();

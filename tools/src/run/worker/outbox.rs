@@ -45,6 +45,7 @@ impl Shift<'_> {
             let waits = match waybill {
                 Waybill::Announce { requester, .. } => {
                     outgoing.turn_seq.is_none()
+                        && !work.is_too_old(outgoing, now)
                         && (work.is_busy(requester) || self.tells(requester))
                 }
                 Waybill::Delivery { session, .. } => self.delivers(session),
