@@ -1,14 +1,18 @@
 //! `session_status`: how a session is, what is at work in it, and what happened since an earlier look.
 
+use std::collections::BTreeMap;
+
 use annals_engine::id::StreamName;
 use annals_engine::session::event::Event;
 use annals_engine::session::index::Status;
-use annals_engine::store::{Cursor, Filter, Item, NamePattern, Read, Record};
+use annals_engine::session::run::announce;
+use annals_engine::store::{Cursor, EventStore, Filter, Item, NamePattern, Read, Record};
 use annals_engine::{Error, ErrorKind, Result};
 
 use crate::caller::{Caller, Seat};
 use crate::desk::Desk;
 use crate::view::View;
+use crate::waiting::state_of;
 use crate::wire::runs::{ChangeRow, Gap, OpenRun, StatusArgs, StatusReply};
 
 /// The most changes that one answer tells.
@@ -44,11 +48,7 @@ pub fn session_status(
         .map(|run| OpenRun {
             run_id: run.run_id.clone(),
             kind: run.kind.as_str(),
-            state: match (run.started_at, run.is_claimed()) {
-                (Some(_), _) => "running",
-                (None, true) => "claimed",
-                (None, false) => "requested",
-            },
+            state: state_of(run),
             requester_key: run.requester_key.clone(),
         })
         .collect();
@@ -88,7 +88,7 @@ fn changes(
 ) -> Result<(Vec<ChangeRow>, Option<Gap>)> {
     let streams = vec![NamePattern::Exact(key.to_string()), NamePattern::Prefix("run:".to_owned())];
     let filter = Filter { streams, types: Vec::new() };
-    let mut own_runs: Vec<String> = Vec::new();
+    let mut runs = Runs { store: view.store, key, seen: BTreeMap::new() };
     let (mut changes, mut left_out, mut lost) = (Vec::new(), 0, 0);
     for item in view.store.read(Read::after(Some(after)).filter(filter))? {
         let record = match item? {
@@ -99,7 +99,7 @@ fn changes(
                 continue;
             }
         };
-        if !concerns(&record, key, &mut own_runs) {
+        if !runs.concern(&record)? {
             continue;
         }
         if changes.len() == CHANGES_MAX {
@@ -116,20 +116,38 @@ fn changes(
     Ok((changes, gap))
 }
 
-/// Whether an event is of the session, or of a run that was asked for on it since then.
-fn concerns(record: &Record, key: &StreamName, own_runs: &mut Vec<String>) -> bool {
-    if record.stream == *key {
-        return true;
+/// Which runs are on a session, as far as their events were met.
+struct Runs<'a> {
+    store: &'a dyn EventStore,
+    key: &'a StreamName,
+    seen: BTreeMap<String, bool>,
+}
+
+impl Runs<'_> {
+    /// Whether an event is of the session, or of a run on it.
+    fn concern(&mut self, record: &Record) -> Result<bool> {
+        if record.stream == *self.key {
+            return Ok(true);
+        }
+        if record.kind.as_str() == "run.output" {
+            return Ok(false);
+        }
+        if let Some(own) = self.seen.get(record.stream.as_str()) {
+            return Ok(*own);
+        }
+        let own = match Event::of(record) {
+            Ok(Event::RunRequested(requested)) => requested.session_key == self.key.as_str(),
+            // It was asked for before.
+            _ => match record.stream.as_str().strip_prefix("run:") {
+                Some(run) => announce::told(self.store, run)?
+                    .requested
+                    .is_some_and(|requested| requested.session_key == self.key.as_str()),
+                None => false,
+            },
+        };
+        self.seen.insert(record.stream.to_string(), own);
+        Ok(own)
     }
-    if record.kind.as_str() == "run.output" {
-        return false;
-    }
-    if let Ok(Event::RunRequested(requested)) = Event::of(record)
-        && requested.session_key == key.as_str()
-    {
-        own_runs.push(record.stream.to_string());
-    }
-    own_runs.iter().any(|run| run == record.stream.as_str())
 }
 
 /// What an event says, in a line.
