@@ -27,6 +27,10 @@ ANNALS_TOKEN, with the address in ANNALS_MCP_URL. /livez and /readyz need none. 
 localhost, the address that is listened on, or a name of http.allowedHosts. There is no TLS: beyond \
 this machine put a proxy in front.
 
+WEBHOOK_ENABLED=1 with WEBHOOK_TOKEN, or with WEBHOOK_SECRET for signed calls, opens POST /v1/webhook for \
+messages of chats: {\"text\": …, \"channel\": …, \"chat_id\": …}. Callers with the same Idempotency-Key ask \
+once; the answer is in the response, or 202 when it takes longer than webhook.waitSeconds.
+
 The first SIGTERM or SIGINT answers what waits, ends the runs as interrupted and leaves; the second \
 ends it at once.
 
