@@ -3,11 +3,11 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Lines};
-use std::process::{Child, ChildStdout};
+use std::process::{Child, ChildStdout, Command};
 
 use serde_json::Value;
 
-use crate::support::{Home, append_buffered};
+use crate::support::{Home, append_buffered, rename, write};
 
 /// A follower in a process of its own.
 struct Follower {
@@ -17,7 +17,11 @@ struct Follower {
 
 impl Follower {
     fn start(home: &Home, args: &[&str]) -> Self {
-        let mut child = home.command(args).spawn().expect("the program starts");
+        Self::of(home.command(args))
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().expect("the program starts");
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         Self { child, lines }
     }
@@ -171,4 +175,56 @@ fn transcripts_that_grow() {
     assert_eq!(said, ["a", "b", "c"]);
     let ended = home.json_lines(&["export", "--type", "import.finished"]);
     assert_eq!(ended.len(), 2);
+}
+
+/// Goal: where the kernel gives no notifications of changes that is said, and what is written comes in all the same; a folder
+/// that is named by a link is followed, and what cannot be imported is told. Method: a user namespace that has no inotify
+/// instances, in which a link to a folder is followed while a session grows and a packed file comes.
+#[test]
+fn transcripts_that_nobody_tells_of() {
+    let home = Home::new();
+    let folder = home.path().join("sessions");
+    write(folder.join("s.jsonl"), "{\"type\":\"session\",\"version\":3,\"id\":\"s\"}\n");
+    std::os::unix::fs::symlink(&folder, home.path().join("link")).expect("a link");
+    let script = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
+    let inside = ["--user", "--map-root-user", "sh", "-c", script];
+    let probe = home.other("unshare", &[&inside[..], &["true"]].concat()).output();
+    if !probe.is_ok_and(|output| output.status.success()) {
+        println!("skipped: there is no user namespace to be had");
+        return;
+    }
+    let annals = env!("CARGO_BIN_EXE_annals");
+    let args = [&inside[..], &[annals, "import", "--follow", "--json", "link"]].concat();
+    let mut follower = Follower::of(home.other("unshare", &args));
+    assert_eq!(follower.object()["totals"]["new"], 1);
+    let mut told = BufReader::new(follower.child.stderr.take().expect("a pipe")).lines();
+    let mut told = || told.next().expect("a line").expect("text");
+    assert_eq!(told(), "changes are not told here (limit): looking every 1 s");
+    write(folder.join("t.jsonl"), "{\"type\":\"session\",\"version\":3,\"id\":\"t\"}\n");
+    assert_eq!(follower.object()["totals"]["new"], 1);
+    write(folder.join("u.jsonl.zst"), b"\x28\xb5\x2f\xfd\n");
+    let refused = &follower.object()["refused"];
+    assert!(refused[0]["path"].as_str().is_some_and(|path| path.ends_with("u.jsonl.zst")));
+    assert!(told().starts_with("not imported: "));
+}
+
+/// Goal: a follower of a log in whose place an older copy is put says what is missing and shows nothing twice. Method: the
+/// live segment as it was before the last event, in its place; the rest of what the follower says when it is stopped.
+#[test]
+fn a_log_that_is_rewritten() {
+    let home = Home::new();
+    home.push("cli", "default", "one");
+    let log = home.store().join("log/00000000000000000001.jsonl");
+    let older = fs::read(&log).expect("the segment");
+    home.push("cli", "default", "two");
+    let mut follower = Follower::start(&home, &["tail", "-f", "--json", "--type", "turn"]);
+    for expect in ["one", "two"] {
+        assert_eq!(text(&follower.object()), expect);
+    }
+    write(home.path().join("older"), older);
+    rename(&home.path().join("older"), &log);
+    let last = follower.object();
+    assert_eq!((&last["gap"]["fromSeq"], &last["gap"]["toSeq"]), (&4.into(), &4.into()), "{last}");
+    follower.child.kill().expect("killed");
+    assert_eq!(follower.lines.by_ref().count(), 0);
 }

@@ -202,6 +202,12 @@ pub(crate) fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
     fs::write(path, bytes).expect("a file");
 }
 
+/// Renames a file, as somebody who is not the program.
+#[expect(clippy::disallowed_methods, reason = "the tests save files and put others in their place")]
+pub(crate) fn rename(from: &Path, to: &Path) {
+    fs::rename(from, to).expect("renamed");
+}
+
 /// Removes a file, as somebody who is not the program.
 #[expect(clippy::disallowed_methods, reason = "the tests damage stores")]
 pub(crate) fn remove(path: &Path) {

@@ -13,7 +13,7 @@ use annals_engine::store::{Filter, Followed, Item, NamePattern, Read};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::{Value, json};
 
-use crate::support::{Home, fake_agent, remove, write};
+use crate::support::{Home, fake_agent, remove, rename, write};
 
 /// A home with watch rules, and a program that watches.
 struct Desk {
@@ -165,11 +165,6 @@ fn sha256(path: &Path) -> String {
         Ok(bytes) => Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
         Err(_) => String::new(),
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "an editor saves")]
-fn rename(from: &Path, to: &Path) {
-    fs::rename(from, to).expect("renamed");
 }
 
 /// A rule over all files.

@@ -2,6 +2,8 @@
 //! promise; the fuzz targets and the test over the committed corpus call the same ones.
 #![expect(clippy::unwrap_used, reason = "a broken promise ends the run")]
 
+mod follow;
+
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,11 +22,13 @@ use annals_tools::run::dialect::{Dialect, OutputForm, Reader};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+pub use follow::follow;
+
 /// A target: bytes in, nothing out.
 pub type Target = fn(&[u8]);
 
 /// Every target by the name of its corpus.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("line", line),
     ("scan", scan),
     ("slot", slot),
@@ -37,6 +41,7 @@ pub const TARGETS: [(&str, Target); 12] = [
     ("hermes", hermes),
     ("arka", arka),
     ("dialect", dialect),
+    ("follow", follow),
 ];
 
 /// A line that is accepted is exactly what the codec writes for it. Tried as it is, and once more with a trailer that

@@ -1,5 +1,5 @@
 //! The fuzz targets over their committed corpus and over mutations of it, on any toolchain and in a moment. How many
-//! mutations of each file are tried is taken from `ANNALS_FUZZ_ROUNDS`.
+//! mutations of each file are tried is taken from `ANNALS_FUZZ_ROUNDS`, and which target alone from `ANNALS_FUZZ_TARGET`.
 #![expect(clippy::unwrap_used, reason = "a corpus that cannot be read fails the test")]
 
 use std::fs;
@@ -37,7 +37,7 @@ const SMALL: usize = 512;
 
 /// The same for targets that import their bytes into a store of their own each time.
 const SMALL_IMPORT: usize = 96;
-const IMPORTS: [&str; 5] = ["import", "codex", "gemini", "hermes", "arka"];
+const IMPORTS: [&str; 6] = ["import", "codex", "gemini", "hermes", "arka", "follow"];
 
 /// Feeds every file of a target's corpus as it is, cut at every length, with every small edit at every place, and with
 /// several edits from a seed that is printed with the bytes when a promise breaks.
@@ -45,10 +45,16 @@ const IMPORTS: [&str; 5] = ["import", "codex", "gemini", "hermes", "arka"];
 fn corpus_and_mutations() {
     let rounds =
         std::env::var("ANNALS_FUZZ_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
+    let only = std::env::var("ANNALS_FUZZ_TARGET").ok();
     for (name, target) in TARGETS {
+        if only.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
         let corpus = corpus(name);
         assert!(corpus.len() > 2, "the corpus of {name} is not there");
         let small = if IMPORTS.contains(&name) { SMALL_IMPORT } else { SMALL };
+        // Each of its inputs is a dozen imports.
+        let rounds = if name == "follow" { rounds.div_ceil(10) } else { rounds };
         for (at, file) in corpus.iter().enumerate() {
             for end in 0..=file.len() {
                 run(name, target, &file[..end], end as u64);

@@ -6,12 +6,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::discover::{Discovery, discover_in};
-use super::importer::{Options, import_kept};
+use super::discover::{Discovery, Refused, Source, discover_in};
+use super::importer::{Options, import_kept, skipped};
 use super::mend;
 use super::pursuit::Pursuit;
 use super::report::{Counts, Progress, Report};
 use super::sniff::{Looks, Program, sniff};
+use super::stream::looks_of;
 use super::tree::SourceTree;
 use super::writer::{Journal, Mode};
 use crate::clock::Clock;
@@ -34,9 +35,19 @@ pub struct Following<'s> {
     stamps: BTreeMap<PathBuf, Stamp>,
     found: Vec<Discovery>,
     kept: Option<Pursuit>,
+    /// Whether it was looked for what there is.
+    looked: bool,
+    /// What was told to be none of what can be imported.
+    refused: BTreeSet<PathBuf>,
     /// What came from each source.
     counts: BTreeMap<(Program, PathBuf), Counts>,
     notice: Option<NoNotice>,
+    /// Files of which a change was told since they were read, whether all are, and whether anything was told.
+    hinted: BTreeSet<PathBuf>,
+    all_hinted: bool,
+    is_told: bool,
+    /// Whether what was told of could not be read, so that it is told of again.
+    again: bool,
 }
 
 impl std::fmt::Debug for Following<'_> {
@@ -70,8 +81,14 @@ impl<'s> Following<'s> {
             stamps: BTreeMap::new(),
             found: Vec::new(),
             kept: Some(Pursuit::default()),
+            looked: false,
+            refused: BTreeSet::new(),
             counts: BTreeMap::new(),
             notice,
+            hinted: BTreeSet::new(),
+            all_hinted: false,
+            is_told: false,
+            again: false,
         })
     }
 
@@ -81,10 +98,25 @@ impl<'s> Following<'s> {
         self.notice
     }
 
+    /// Tries anew to be told of changes. What changes before it returns may not be told.
+    pub fn notify(&mut self) {
+        self.notice = self.files.notify().err();
+    }
+
     /// Waits until something may have changed, or for so long; tells whether something may have.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         match self.files.hints(timeout) {
-            Ok(hints) => hints.lost || !hints.paths.is_empty(),
+            Ok(hints) => {
+                if hints.lost {
+                    // A folder that came to be meanwhile tells nothing yet.
+                    self.notify();
+                }
+                let is_told = hints.lost || !hints.paths.is_empty();
+                self.is_told |= is_told;
+                self.all_hinted |= hints.lost;
+                self.hinted.extend(hints.paths);
+                is_told
+            }
             Err(notice) => {
                 self.notice = Some(notice);
                 true
@@ -92,43 +124,58 @@ impl<'s> Following<'s> {
         }
     }
 
+    /// Whether something was told of changes since this was asked last. A round that finds something although nothing was
+    /// told found what nobody tells of.
+    pub fn was_told(&mut self) -> bool {
+        std::mem::take(&mut self.is_told)
+    }
+
     /// Imports what is new, and tells what that is; `None` when there is nothing. On return it is on stable storage.
     ///
     /// # Errors
     /// Whatever reading the files and appending to the store meet. A file that vanishes on the way is no error.
     pub fn round(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Option<Report>> {
+        self.is_told |= std::mem::take(&mut self.again);
+        self.wait(Duration::ZERO);
         let scan = self.files.scan().files;
+        let now = self.clock.now();
+        // Where hints come one tells of every change that a stamp does not.
+        let may_differ =
+            |path: &PathBuf| self.all_hinted || self.notice.is_some() || self.hinted.contains(path);
+        let is_meant = |path: &PathBuf, stamp: &Stamp| {
+            self.stamps.get(path) != Some(stamp) || stamp.is_fresh(now) && may_differ(path)
+        };
         let changed: BTreeMap<PathBuf, Stamp> = scan
             .iter()
-            .filter(|(path, stamp)| self.stamps.get(*path) != Some(stamp))
+            .filter(|(path, stamp)| is_meant(path, stamp))
             .map(|(path, stamp)| (path.clone(), *stamp))
             .collect();
         self.forget(&scan, &changed);
-        if changed.is_empty() {
-            return Ok(None);
-        }
-        let begun: BTreeSet<&PathBuf> = changed.keys().filter(|path| self.is_begun(path)).collect();
-        if begun.iter().any(|path| self.changes_the_sources(path)) {
-            self.discover()?;
-        }
         let mut report = Report::new(Mode::Append);
+        let begun: BTreeSet<&PathBuf> = changed.keys().filter(|path| self.is_begun(path)).collect();
+        if !self.looked || begun.iter().any(|path| self.changes_the_sources(path)) {
+            self.discover(&mut report)?;
+        }
         let mut found = std::mem::take(&mut self.found);
         let imported = found
             .iter_mut()
             .try_for_each(|found| self.import(found, &scan, &begun, &mut report, progress));
         self.found = found;
+        let begun: BTreeSet<PathBuf> = begun.into_iter().cloned().collect();
         match imported {
-            Ok(()) => {}
+            Ok(()) => {
+                self.hinted.clear();
+                self.all_hinted = false;
+                self.stamps.extend(changed.into_iter().filter(|(path, _)| begun.contains(path)));
+            }
             Err(e) if *e.kind() == ErrorKind::NotFound => {
                 self.kept = Some(Pursuit::default());
-                return Ok(None);
+                self.again = true;
             }
             Err(e) => return Err(e),
         }
-        let begun: BTreeSet<PathBuf> = begun.into_iter().cloned().collect();
-        self.stamps.extend(changed.into_iter().filter(|(path, _)| begun.contains(path)));
         report.sources.retain(|source| source.counts.new > 0 || source.counts.damages > 0);
-        Ok(Some(report).filter(|report| !report.sources.is_empty()))
+        Ok(Some(report).filter(|told| !(told.sources.is_empty() && told.refused.is_empty())))
     }
 
     /// Says in the store that the following ended.
@@ -150,18 +197,27 @@ impl<'s> Following<'s> {
 
     /// Throws away what was known of files that are others now.
     fn forget(&mut self, scan: &BTreeMap<PathBuf, Stamp>, changed: &BTreeMap<PathBuf, Stamp>) {
-        let Some(kept) = &mut self.kept else { return };
+        let kept = self.kept.get_or_insert_default();
         for (path, stamp) in changed {
-            let before = self.stamps.get(path);
-            if before.is_some_and(|b| b.inode != stamp.inode || b.len > stamp.len) {
-                kept.forget(path);
+            let Some(before) = self.stamps.get(path).copied() else { continue };
+            let is_another = before.inode != stamp.inode || before.len > stamp.len;
+            if is_another || kept.is_another(self.tree, path) {
+                kept.replaced(self.tree, path, before.len, stamp.len);
+                // What it is, and of which session, is to be seen anew.
+                self.stamps.remove(path);
+                let looks = sniff(self.tree, path).unwrap_or(Looks::Unknown);
+                for source in self.found.iter_mut().flat_map(|found| &mut found.sources) {
+                    let other = looks != looks_of(source.program) && looks != Looks::Empty;
+                    source.transcripts.retain(|t| t.path != *path || !other);
+                }
             }
         }
         let gone: Vec<PathBuf> =
             self.stamps.keys().filter(|path| !scan.contains_key(*path)).cloned().collect();
         for path in gone {
-            kept.forget(&path);
-            self.stamps.remove(&path);
+            if let Some(before) = self.stamps.remove(&path) {
+                kept.replaced(self.tree, &path, before.len, 0);
+            }
         }
     }
 
@@ -197,21 +253,34 @@ impl<'s> Following<'s> {
             return true;
         }
         let looks = sniff(self.tree, path).unwrap_or(Looks::Unknown);
-        matches!(looks, Looks::Session | Looks::Transcript | Looks::Index | Looks::Of(_))
+        match looks {
+            Looks::Session | Looks::Transcript | Looks::Index | Looks::Of(_) => true,
+            Looks::Sqlite(_) | Looks::Zstd | Looks::Gzip => !self.refused.contains(path),
+            Looks::Empty | Looks::Unknown => false,
+        }
     }
 
-    /// Finds out what there is. That there is nothing yet is no error.
-    fn discover(&mut self) -> Result<()> {
+    /// Finds out what there is, and tells once of what can only be refused. That there is nothing yet is no error.
+    fn discover(&mut self, report: &mut Report) -> Result<()> {
+        self.looked = true;
         self.found.clear();
+        let mut refused = Vec::new();
         for path in &self.paths {
             match discover_in(self.tree, path) {
-                Ok(found) => self.found.push(found),
-                Err(e) => match e.kind() {
-                    ErrorKind::InvalidInput | ErrorKind::NotFound | ErrorKind::Unsupported => {}
-                    _ => return Err(e),
-                },
+                Ok(mut found) => {
+                    refused.append(&mut found.refused);
+                    self.found.push(found);
+                }
+                Err(e) if *e.kind() == ErrorKind::Unsupported => {
+                    let path = e.place().path.clone().unwrap_or_else(|| path.clone());
+                    refused.push(Refused { path, reason: e.message().to_owned() });
+                }
+                Err(e) if matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::NotFound) => {}
+                Err(e) => return Err(e),
             }
         }
+        refused.retain(|refused| self.refused.insert(refused.path.clone()));
+        report.refused.extend(refused.iter().map(skipped));
         Ok(())
     }
 
@@ -240,18 +309,16 @@ impl<'s> Following<'s> {
                 }
             }
         }
-        if only.is_empty() {
+        let kept = self.kept.get_or_insert_default();
+        let is_wanted = |source: &&Source| {
+            source.transcripts.iter().any(|t| only.contains(&t.path)) || kept.lost_of(source)
+        };
+        let wanted: Vec<_> = found.sources.iter().filter(is_wanted).cloned().collect();
+        if wanted.is_empty() {
             return Ok(());
         }
-        let wanted: Vec<_> = found
-            .sources
-            .iter()
-            .filter(|source| source.transcripts.iter().any(|t| only.contains(&t.path)))
-            .cloned()
-            .collect();
         let wanted = Discovery { sources: wanted, ..Discovery::default() };
         let options = Options { mode: Mode::Append, only: Some(only) };
-        self.kept.get_or_insert_default();
         let told = import_kept(
             self.store,
             self.clock,
@@ -271,16 +338,19 @@ impl<'s> Following<'s> {
     }
 }
 
-/// The files under some absolute paths of the disk, as [`Following::new`] wants them.
+/// The files under some absolute paths of the disk, as [`Following::new`] wants them. `network` says that one of them lies
+/// on another machine.
 ///
 /// # Errors
 /// Never for paths that there are.
-pub fn files_under(paths: &[PathBuf]) -> Result<Tree> {
+pub fn files_under(paths: &[PathBuf], network: bool) -> Result<Tree> {
     let mut patterns = Vec::new();
-    for path in paths {
+    // What belongs to a session of Claude Code lies in a folder of its name.
+    let beside = paths.iter().filter(|path| path.is_file()).map(|path| path.with_extension(""));
+    for path in paths.iter().cloned().chain(beside) {
         let text = path
             .to_str()
-            .ok_or_else(|| Error::invalid("a path that is followed is text").path(path))?;
+            .ok_or_else(|| Error::invalid("a path that is followed is text").path(&path))?;
         let mut pattern = String::with_capacity(text.len());
         for char in text.chars() {
             match char {
@@ -295,5 +365,6 @@ pub fn files_under(paths: &[PathBuf]) -> Result<Tree> {
         }
         patterns.push(pattern);
     }
-    Ok(Tree::new(Selection::new(Path::new("/"), &patterns, &[], &[])?, false))
+    let selection = Selection::new(Path::new("/"), &patterns, &[], &[])?.leaving_nothing_out();
+    Ok(Tree::new(selection, network))
 }

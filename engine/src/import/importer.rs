@@ -85,7 +85,7 @@ pub(crate) fn import_kept(
     Ok(report)
 }
 
-fn skipped(refused: &super::discover::Refused) -> Skipped {
+pub(super) fn skipped(refused: &super::discover::Refused) -> Skipped {
     Skipped { path: refused.path.display().to_string(), reason: refused.reason.clone() }
 }
 
@@ -148,6 +148,10 @@ fn import_source<'s>(
     };
     for damage in &planned.damages {
         shared.damage(&damage.file, damage)?;
+    }
+    let lost = shared.pursuit.as_mut().map(|pursuit| pursuit.take_lost(source));
+    for damage in lost.unwrap_or_default() {
+        shared.damage(&damage.file, &damage)?;
     }
     if source.program == Program::Annals {
         annals::import_transcripts(&mut shared, tree, source, options.only.as_ref())?;

@@ -4,9 +4,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::claude::{self, Rows};
+use super::damage::{Damage, DamageClass};
 use super::discover::Source;
 use super::known::Known;
 use super::plan::SessionPlan;
@@ -43,6 +45,9 @@ pub(crate) struct Pursuit {
     sources: HashMap<(Program, PathBuf), Kept>,
     /// The sessions of files that are a part each, and all of it.
     plans: HashMap<PathBuf, SessionPlan>,
+    /// Records that had begun at the ends of files, and were taken away before they were whole: the file, and where they
+    /// began and ended.
+    lost: Vec<(PathBuf, Range<u64>)>,
 }
 
 /// What is kept of a source.
@@ -97,7 +102,9 @@ impl Pursuit {
 
     /// Whether a file is one that was read and has only grown since.
     fn goes_on(&mut self, tree: &dyn SourceTree, program: Program, path: &Path) -> Result<bool> {
-        let Some(cursor) = self.cursors.get(path).filter(|_| self.plans.contains_key(path)) else {
+        // Of a file without a record it is not known which session it is of.
+        let cursor = self.cursors.get(path).filter(|cursor| cursor.story.has_begun());
+        let Some(cursor) = cursor.filter(|_| self.plans.contains_key(path)) else {
             return Ok(false);
         };
         // A sub-agent among the rows of its session is a session of its own.
@@ -108,6 +115,43 @@ impl Pursuit {
             self.forget(path);
         }
         Ok(holds)
+    }
+
+    /// A file is another one now, or shorter, or gone: throws away what is kept of it. It was so long before, and is now;
+    /// what stood behind its last whole record then, and does not any more, is lost.
+    pub(crate) fn replaced(&mut self, tree: &dyn SourceTree, path: &Path, before: u64, now: u64) {
+        if let Some(cursor) = self.cursors.get(path) {
+            let begun = cursor.offset < before;
+            // A longer file with the same beginning has what the other had, as far as anybody can tell.
+            if begun && !(now >= before && cursor.is_of(tree, path).unwrap_or(false)) {
+                self.lost.push((path.to_path_buf(), cursor.offset..before));
+            }
+        }
+        self.forget(path);
+    }
+
+    /// Whether a file that was read has not any more what was read there.
+    pub(crate) fn is_another(&self, tree: &dyn SourceTree, path: &Path) -> bool {
+        self.cursors.get(path).is_some_and(|cursor| !cursor.is_of(tree, path).unwrap_or(false))
+    }
+
+    /// Whether a record of a source was lost and not told yet.
+    pub(crate) fn lost_of(&self, source: &Source) -> bool {
+        self.lost.iter().any(|(path, _)| path.starts_with(&source.root))
+    }
+
+    /// Takes those of this source, as damages.
+    pub(crate) fn take_lost(&mut self, source: &Source) -> Vec<Damage> {
+        let lost = self.lost.extract_if(.., |(path, _)| path.starts_with(&source.root));
+        let damage = |(path, range): (PathBuf, Range<u64>)| Damage {
+            class: DamageClass::TornTail,
+            file: path.strip_prefix(&source.root).unwrap_or(&path).display().to_string(),
+            offset: range.start,
+            bytes: range.end - range.start,
+            recovered: 0,
+            detail: "what the file ended in was taken away before it was whole".to_owned(),
+        };
+        lost.map(damage).collect()
     }
 
     /// Throws away what is kept of a file.

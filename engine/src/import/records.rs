@@ -101,20 +101,22 @@ pub(crate) fn read_on<R: Read + Seek>(
     read_lines(Lines::from(reader, from), &[], Tail::Growing, sink)
 }
 
-/// Reads the lines of a file that belong to a lane, and returns how long they were, in bytes.
+/// Reads the lines of a file that belong to a lane, and returns how long they were, in bytes. A piece that belongs to a lane
+/// of its own has its end, whether the file grows or not.
 ///
 /// # Errors
 /// As [`read_records`].
 pub(crate) fn read_lane<R: Read + Seek>(
     mut reader: R,
     lane: &Lane,
+    tail: Tail,
     sink: &mut dyn Sink,
 ) -> Result<u64> {
     let failed = |e| Error::io("the file cannot be read", e);
     match lane {
         Lane::Whole => read_records(reader, sink),
         Lane::Without(ranges) => {
-            Ok(lane.bytes(read_lines(Lines::new(reader), ranges, Tail::Final, sink)?))
+            Ok(lane.bytes(read_lines(Lines::new(reader), ranges, tail, sink)?))
         }
         Lane::Only(ranges) => {
             for range in ranges.iter() {

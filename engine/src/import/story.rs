@@ -95,6 +95,11 @@ impl Story {
         self.records
     }
 
+    /// Whether a header or another record was taken.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.opened || self.records > 0
+    }
+
     /// Whether the event that opens the part was made.
     pub(crate) const fn is_opened(&self) -> bool {
         self.opened

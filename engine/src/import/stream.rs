@@ -136,8 +136,12 @@ fn read_part(ongoing: &mut Ongoing<'_, '_>, files: &Files<'_>) -> Result<()> {
         _ => None,
     };
     let mut resumed = None;
-    if let (Some(path), Some(pursuit)) = (&only, &mut ongoing.shared.pursuit) {
-        resumed = pursuit.resume(files.tree, ongoing.key.as_str(), path)?;
+    match (&only, &mut ongoing.shared.pursuit) {
+        (Some(path), Some(pursuit)) => {
+            resumed = pursuit.resume(files.tree, ongoing.key.as_str(), path)?;
+        }
+        (None, Some(pursuit)) => part.files.iter().for_each(|file| pursuit.forget(&file.path)),
+        (_, None) => {}
     }
     let from = resumed.as_ref().map_or(0, |cursor| cursor.offset);
     let mut story = match parent {
@@ -225,7 +229,7 @@ fn read_lines_of(
 ) -> Result<End> {
     match (tail, lane) {
         (Tail::Growing, Lane::Whole) => read_on(reader, from, sink).map(End::GoesOn),
-        _ => read_lane(reader, lane, sink).map(End::At),
+        _ => read_lane(reader, lane, tail, sink).map(End::At),
     }
 }
 
@@ -263,7 +267,7 @@ fn read_as<'t, 'o, 's>(
 }
 
 /// What a transcript of a program looks like.
-fn looks_of(program: Program) -> Looks {
+pub(super) fn looks_of(program: Program) -> Looks {
     match program {
         Program::OpenClaw | Program::Pi => Looks::Session,
         program => Looks::Of(program),

@@ -88,6 +88,18 @@ pub struct Stamp {
     pub changed: Timestamp,
 }
 
+impl Stamp {
+    /// Whether the file changed so shortly before `now` that it may change again, or another come in its place, without
+    /// another stamp: the clocks of file systems are that coarse, and numbers of inodes are given out again.
+    #[must_use]
+    pub fn is_fresh(&self, now: Timestamp) -> bool {
+        self.changed.plus(FRESH) > now
+    }
+}
+
+/// So coarse are the clocks of file systems.
+const FRESH: Duration = Duration::from_secs(2);
+
 /// What a look at a file found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {

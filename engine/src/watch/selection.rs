@@ -29,7 +29,7 @@ struct Pattern {
     rest: GlobMatcher,
     /// The most parts behind the base that fit; `None` for any number.
     depth: Option<usize>,
-    /// Whether it names one file, so that nothing is left out of it.
+    /// Whether nothing is left out of it, as of one that names a file.
     outright: bool,
 }
 
@@ -69,6 +69,14 @@ impl Selection {
         self
     }
 
+    /// The same with what patterns do not reach into otherwise: folders of version control and of packages, and files that
+    /// editors make.
+    #[must_use]
+    pub fn leaving_nothing_out(mut self) -> Self {
+        self.wanted.iter_mut().for_each(|pattern| pattern.outright = true);
+        self
+    }
+
     /// Whether a file belongs to it.
     #[must_use]
     pub fn selects(&self, path: &Path) -> bool {
@@ -84,7 +92,8 @@ impl Selection {
         !self.is_unwanted(folder)
             && self.wanted.iter().any(|pattern| {
                 let above = pattern.base.starts_with(folder);
-                above || pattern.reaches(folder) && !pattern.leaves_out(folder)
+                let taken = || pattern.outright || !pattern.leaves_out(folder);
+                above || pattern.reaches(folder) && taken()
             })
     }
 
@@ -243,5 +252,8 @@ mod tests {
         let deep = selection(&["**/*.md"], &[], &[]);
         assert!(!deep.enters(Path::new("/c/[x]/a/.git")));
         assert!(deep.enters(Path::new("/c/[x]/a/b")));
+        let all = deep.leaving_nothing_out();
+        assert!(all.enters(Path::new("/c/[x]/a/.git")) && !all.enters(Path::new("/d")));
+        assert!(all.selects(Path::new("/c/[x]/a/.git/#x.md")));
     }
 }

@@ -12,10 +12,6 @@ use crate::watch::{Files, Look, Stamp};
 
 use super::{POLL_EVERY, Report, SAFETY_EVERY, SILENT, TRY_EVERY, Watcher, Way};
 
-/// A file that changed so shortly before it was looked at may change again without another stamp: the clocks of file
-/// systems are that coarse.
-const FRESH: Duration = Duration::from_secs(2);
-
 /// A flood of hints is told of so often.
 const OVERFLOW_EVERY: Duration = Duration::from_secs(10);
 
@@ -211,9 +207,7 @@ impl<F: Files> Watcher<F> {
             .filter(|path| self.files.selects(path))
             .collect();
         let is_meant = |path: &PathBuf, stamp: &Stamp| {
-            about == About::All
-                || self.stamps.get(path) != Some(stamp)
-                || stamp.changed.plus(FRESH) > wall
+            about == About::All || self.stamps.get(path) != Some(stamp) || stamp.is_fresh(wall)
         };
         let changed = scan.files.iter().filter(|(path, stamp)| is_meant(path, stamp));
         let changed: Vec<PathBuf> = changed.map(|(path, _)| path.clone()).collect();

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use annals_engine::engine::is_remote;
 use annals_engine::import::{DiskTree, Following, Report, files_under};
+use annals_engine::watch::NoNotice;
 
 use super::{Answer, number};
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
-use crate::output::text::count;
+use crate::output::text::{count, one_line};
 use crate::output::{Format, say};
 use crate::{signal, store};
 
@@ -22,47 +24,98 @@ const TICK: Duration = Duration::from_millis(250);
 const POLL: Duration = Duration::from_secs(10);
 const POLL_ALONE: Duration = Duration::from_secs(1);
 
+/// How often it is tried again whether there are any.
+const TRY_EVERY: Duration = Duration::from_secs(60);
+
 /// Follows the paths until a signal comes.
 pub(super) fn run(paths: &[PathBuf], context: &mut Context) -> Result<Exit, Failure> {
-    let absolute = |path: &PathBuf| std::path::absolute(path).map(|path| plain(&path));
-    let paths: Vec<PathBuf> = paths.iter().map(absolute).collect::<Result<_, _>>()?;
+    let paths: Vec<PathBuf> = paths.iter().map(whole).collect::<Result<_, _>>()?;
     let engine = store::open(&context.global)?;
-    let files = Box::new(files_under(&paths)?);
+    let files = Box::new(files_under(&paths, paths.iter().any(|path| is_remote(path)))?);
     let mut following = Following::new(engine.store(), engine.clock(), &DiskTree, files, paths)?;
     signal::instead(|| {});
-    if let Some(notice) = following.notice() {
-        let every = POLL_ALONE.as_secs();
-        say(&format!("changes are not told here ({}): looking every {every} s", notice.as_str()));
-    }
+    let mut ear = Ear { why: None, tried: Instant::now() };
+    // Whether what a round finds was told of before, unless nobody tells: not what was there at the beginning.
+    let mut trusts = false;
     while signal::came().is_none() {
-        if let Some(report) = following.round(&mut |_| {})? {
-            tell(&report, context)?;
+        let report = following.round(&mut |_| {})?;
+        if let Some(report) = &report {
+            tell(report, context)?;
         }
-        wait(&mut following);
+        // What is hinted at by now was not missed.
+        let more = following.wait(Duration::ZERO);
+        let missed = !following.was_told() && report.is_some();
+        let again = ear.learn(&mut following, missed && trusts);
+        trusts = !again;
+        if !more && !again {
+            ear.wait(&mut following);
+        }
     }
     following.finish()?;
     Ok(signal::came().map_or(Exit::Ok, Exit::Signal))
 }
 
-/// Waits for a change and for the burst that it may be the first of, for a signal, or until it is time to look.
-fn wait(following: &mut Following<'_>) {
-    let poll = if following.notice().is_some() { POLL_ALONE } else { POLL };
-    let begun = Instant::now();
-    while signal::came().is_none() && begun.elapsed() < poll {
-        if following.wait(TICK) {
-            std::thread::park_timeout(BURST);
-            following.wait(Duration::ZERO);
-            return;
+/// What is known of how well changes are told.
+struct Ear {
+    /// Why they are not, where they are not; it was said.
+    why: Option<&'static str>,
+    /// When it was tried last whether they are.
+    tried: Instant,
+}
+
+impl Ear {
+    /// Learns from a round; `missed` says that it found something of which nothing was told. Whether it is to be looked
+    /// again at once, because nothing was told until now.
+    fn learn(&mut self, following: &mut Following<'_>, missed: bool) -> bool {
+        let for_now = following.notice().is_some_and(|notice| notice != NoNotice::Network);
+        let tries = for_now && self.tried.elapsed() >= TRY_EVERY;
+        if tries {
+            self.tried = Instant::now();
+            following.notify();
+        }
+        let lacks = following.notice().map(NoNotice::as_str);
+        let why = lacks.or(if missed { Some(SILENT) } else { None });
+        // That a folder is silent is learned once: a change that is told says nothing of those that are not.
+        let why = why.or(self.why.filter(|why| *why == SILENT));
+        if why != self.why {
+            self.why = why;
+            let every = POLL_ALONE.as_secs();
+            say(&match why {
+                Some(why) => format!("changes are not told here ({why}): looking every {every} s"),
+                None => "changes are told again".to_owned(),
+            });
+        }
+        tries && lacks.is_none()
+    }
+
+    /// Waits for a change and for the burst that it may be the first of, for a signal, or until it is time to look.
+    fn wait(&self, following: &mut Following<'_>) {
+        let poll = if self.why.is_some() { POLL_ALONE } else { POLL };
+        let begun = Instant::now();
+        while signal::came().is_none() && begun.elapsed() < poll {
+            if following.wait(TICK) {
+                std::thread::park_timeout(BURST);
+                return;
+            }
         }
     }
 }
 
+/// The word of a place whose changes are not told although nothing says so.
+const SILENT: &str = "silent";
+
 /// Tells what came: a line on stderr, or a report as one line of JSON.
 fn tell(report: &Report, context: &mut Context) -> Result<(), Failure> {
     let totals = report.totals();
+    for skipped in &report.refused {
+        say(&one_line(&format!("not imported: {}: {}", skipped.path, skipped.reason)));
+    }
     if context.out.format == Format::Json {
         context.out.object(&Answer { ok: true, totals, report })?;
         return context.out.flush();
+    }
+    if report.sources.is_empty() {
+        return Ok(());
     }
     let sessions = report.sources.iter().flat_map(|source| &source.sessions);
     let sessions = sessions.filter(|session| session.new > 0).count();
@@ -73,6 +126,12 @@ fn tell(report: &Report, context: &mut Context) -> Result<(), Failure> {
     let (events, sessions) = (count(totals.new, "event"), count(number(sessions), "session"));
     say(&format!("{events} of {sessions}{damages}"));
     Ok(())
+}
+
+/// A path as the system names it, without links; one that is not there as it is spelled.
+fn whole(path: &PathBuf) -> Result<PathBuf, Failure> {
+    let path = std::path::absolute(path)?;
+    Ok(path.canonicalize().unwrap_or_else(|_| plain(&path)))
 }
 
 /// A path without `.` and `..`, as it is spelled.

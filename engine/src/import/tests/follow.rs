@@ -39,7 +39,7 @@ impl Source {
 
     fn follow<'w>(&self, world: &'w World) -> Following<'w> {
         let paths = vec![self.0.path().to_path_buf()];
-        let files = Box::new(files_under(&paths).unwrap());
+        let files = Box::new(files_under(&paths, false).unwrap());
         Following::new(&world.store, &*world.clock, &DiskTree, files, paths).unwrap()
     }
 }
@@ -147,7 +147,7 @@ fn files_of_all_fates() {
     round(&mut following);
     assert_eq!(turns(), 8, "replaced");
     source.put("s.jsonl", pi(2));
-    assert_eq!(round(&mut following).0, 0, "cut");
+    assert_eq!(round(&mut following), (0, 0, vec![]), "cut");
     source.append("s.jsonl", &pi(9)[pi(2).len()..]);
     round(&mut following);
     assert_eq!(turns(), 9, "grown again");
@@ -184,6 +184,149 @@ fn only_what_is_new() {
     assert_eq!((new, bytes), (2, one("t", "09:00:00", "x").len() as u64));
     source.append("b/c/t.jsonl", &line);
     assert_eq!(round(&mut following), (1, line.len() as u64, vec![]));
+}
+
+/// Goal: a file that is copied and then emptied, as programs that rotate logs do, gives each record once: those that the
+/// copy alone has too. Method: three rotations, before and after what was written was seen, and with another session behind.
+#[test]
+fn copied_and_emptied() {
+    let (source, world) = (Source::new(), World::new());
+    let mut following = source.follow(&world);
+    let mut written = 0;
+    for rotation in 0..3 {
+        let session = format!("r{rotation}");
+        source.put("s.jsonl", header(&session, "09:00:00"));
+        for n in 0..4 {
+            source.append("s.jsonl", said(&format!("{session}-{n}"), n, "x") + "\n");
+            if n < 3 {
+                round(&mut following);
+            }
+        }
+        written += 5;
+        fs::copy(source.path("s.jsonl"), source.path(&format!("s.jsonl.{rotation}"))).unwrap();
+        source.put("s.jsonl", "");
+        let (_, _, damages) = round(&mut following);
+        assert_eq!(damages, [""; 0]);
+        assert_eq!(events(&world).len(), written, "after rotation {rotation}");
+    }
+    // The file is longer than it was when it is seen again, and nothing of what it was is left.
+    source.put("s.jsonl", one("t", "10:00:00", "before"));
+    round(&mut following);
+    let text = session("u", &[&said("u1", 1, &"behind ".repeat(99))]);
+    source.put("s.jsonl", &text);
+    round(&mut following);
+    assert_eq!(world.stream("pi:t").len(), 2);
+    assert_eq!(world.stream("pi:u").len(), 2);
+    assert_eq!(events(&world).len(), written + 4);
+}
+
+/// Goal: a record that had begun and was taken away before it was whole is told, once; one that was only put elsewhere or
+/// is whole now is not. Method: a half line that is cut off, replaced, removed with its file, and finished in a file that is
+/// put in the old one's place.
+#[test]
+fn a_record_that_never_became_whole() {
+    let (source, world) = (Source::new(), World::new());
+    let mut following = source.follow(&world);
+    let (whole, half) = (pi(3), "{\"type\":\"message\",\"id\":\"half");
+    let begun = format!("{whole}{half}");
+    let torn = [format!("torn_tail s.jsonl {}+{}/0", whole.len(), half.len())];
+    let mut tried = 0;
+    for way in ["cut", "emptied", "replaced", "removed", "another"] {
+        source.put("s.jsonl", &begun);
+        assert_eq!(round(&mut following).2, [""; 0], "{way}: it is waited for");
+        match way {
+            "cut" => source.put("s.jsonl", &whole),
+            "emptied" => source.put("s.jsonl", ""),
+            "replaced" => source.replace("s.jsonl", &whole),
+            "removed" => fs::remove_file(source.path("s.jsonl")).unwrap(),
+            _ => source.put("s.jsonl", pi(9).replace("m0", "n0")),
+        }
+        assert_eq!(round(&mut following).2, torn, "{way}");
+        assert_eq!(round(&mut following).2, [""; 0], "{way}: it was told");
+        tried += 1;
+        source.put("s.jsonl", &whole);
+        round(&mut following);
+    }
+    assert_eq!(tried, 5);
+    source.put("s.jsonl", &begun);
+    round(&mut following);
+    let text = format!("{whole}{}\n", said("half", 9, "whole"));
+    source.replace("s.jsonl", text);
+    assert_eq!(
+        round(&mut following),
+        (1, pi(3).len() as u64 + said("half", 9, "whole").len() as u64 + 1, vec![])
+    );
+}
+
+/// Goal: a file that is written anew in the same tick of the file system's clock, in the same inode and as long as before,
+/// is another file. Method: sessions that differ in a letter, each written over the one before, as fast as can be; a chat
+/// that is one object likewise.
+#[test]
+fn written_anew_within_a_tick() {
+    let (source, world) = (Source::new(), World::new());
+    world.clock.set(crate::clock::SystemClock.now());
+    let mut following = source.follow(&world);
+    let chat = |n: u32| {
+        format!(
+            "{{\"key\":\"telegram:{n}\",\"channel\":\"telegram\",\"chat_id\":\"{n}\",\
+             \"turns\":[{{\"role\":\"user\",\"text\":\"t\",\"ts\":1774929600.5}}]}}\n"
+        )
+    };
+    for n in 0..20 {
+        let (n, id) = (n + 10, format!("s{}", n + 10));
+        source.put("s.jsonl", one(&id, "09:00:00", "x"));
+        source.put("chats/1.json", chat(n));
+        round(&mut following);
+        assert_eq!(world.stream(&format!("pi:{id}")).len(), 2);
+        assert_eq!(world.stream(&format!("telegram:{n}")).len(), 2);
+    }
+}
+
+/// Goal: what is followed is what an import would take, wherever it lies, and what that would refuse is told, once. Method:
+/// folders of names that watch rules pass over, a file of a session with its sub-agent beside it, a database.
+#[test]
+fn what_is_followed_is_what_is_imported() {
+    let (source, world) = (Source::new(), World::new());
+    source.put("target/.git/s.jsonl", one("s", "09:00:00", "x"));
+    source.put("old.sqlite", [b"SQLite format 3\0", &[b'\n'; 84][..]].concat());
+    let mut following = source.follow(&world);
+    let report = following.round(&mut |_| {}).unwrap().unwrap();
+    let refused: Vec<&str> = report.refused.iter().map(|skipped| skipped.path.as_str()).collect();
+    assert_eq!(refused, [source.path("old.sqlite").to_str().unwrap()]);
+    source.append("target/.git/s.jsonl", said("m", 2, "y") + "\n");
+    let report = following.round(&mut |_| {}).unwrap().unwrap();
+    assert_eq!((report.totals().new, report.refused.len()), (1, 0));
+    source.put("late.zst", b"\x28\xb5\x2f\xfd and more\n");
+    let report = following.round(&mut |_| {}).unwrap().unwrap();
+    assert_eq!(report.refused.len(), 1);
+    assert_eq!(events(&world), at_once(&source));
+
+    let (source, world) = (Source::new(), World::new());
+    let uuid = "0a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f";
+    let row = |of: &str, n: u32| {
+        format!(
+            "{{\"parentUuid\":null,\"isSidechain\":{},\"sessionId\":\"{uuid}\",{of}\"type\":\"user\",\
+             \"message\":{{\"role\":\"user\",\"content\":\"x{n}\"}},\
+             \"uuid\":\"0a1b2c3d-0000-4061-8071-00000000000{n}\",\"timestamp\":\"2026-03-01T09:00:0{n}Z\"}}\n",
+            !of.is_empty()
+        )
+    };
+    let (file, child) =
+        (format!("-w/{uuid}.jsonl"), format!("-w/{uuid}/subagents/agent-0a1b.jsonl"));
+    source.put(&file, row("", 1));
+    let paths = vec![source.path(&file)];
+    let files = Box::new(files_under(&paths, false).unwrap());
+    let mut following =
+        Following::new(&world.store, &*world.clock, &DiskTree, files, paths).unwrap();
+    round(&mut following);
+    source.put(&child, row("\"agentId\":\"0a1b\",", 2));
+    round(&mut following);
+    let once = World::new();
+    once.import(&DiskTree, source.path(&file).to_str().unwrap());
+    let sessions = |world: &World| {
+        world.records().iter().filter(|r| r.kind.as_str() == "session.opened").count()
+    };
+    assert_eq!((sessions(&world), sessions(&once)), (2, 2));
 }
 
 /// Goal: an object that is written anew is taken when it is whole, and a sub-agent's run is told once it has ended.
