@@ -6,5 +6,6 @@ pub mod disk;
 pub mod fuzz;
 pub mod history;
 pub mod model_api;
+pub mod protocol;
 pub mod sessions;
 pub mod watched;

@@ -1,7 +1,9 @@
 //! What is answered to each request of the protocol.
 
-use std::sync::Mutex;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use annals_engine::store::{Cursor, View};
 use annals_engine::{Error, ErrorKind};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
@@ -12,6 +14,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use tokio::task;
 
 use super::Service;
 use super::call::listed;
@@ -51,13 +54,15 @@ pub struct Handler {
     who: Identity,
     /// What a connection of the way with a handshake wants to hear of.
     subscriptions: Mutex<Option<Subscriptions>>,
+    /// Where the log ended when a request to listen was accepted, by the task that answers it.
+    accepted: Mutex<HashMap<task::Id, Option<Cursor>>>,
 }
 
 type Answer<T> = Result<T, ErrorData>;
 
 impl Handler {
-    pub(super) const fn new(service: Service, who: Identity) -> Self {
-        Self { service, who, subscriptions: Mutex::new(None) }
+    pub(super) fn new(service: Service, who: Identity) -> Self {
+        Self { service, who, subscriptions: Mutex::new(None), accepted: Mutex::default() }
     }
 
     /// The subscriptions of this connection, which begin with the first use.
@@ -66,7 +71,7 @@ impl Handler {
         peer: &rmcp::Peer<RoleServer>,
         change: impl FnOnce(&Subscriptions) -> T,
     ) -> Answer<T> {
-        let mut held = self.subscriptions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut held = held(&self.subscriptions);
         if held.is_none() {
             let begun = self.service.subscribe_peer(self.who.clone(), peer.clone());
             *held = Some(begun.map_err(|error| failed(&error))?);
@@ -183,10 +188,17 @@ impl ServerHandler for Handler {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
+        // The client is told at once that it listens, before it is known to what: what happens from here on is its.
+        if let (Some(task), Ok(end)) =
+            (task::try_id(), self.service.host.engine().end(View::Durable))
+        {
+            held(&self.accepted).insert(task, end);
+        }
         Some(requested.clone())
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Answer<()> {
+        let since = task::try_id().and_then(|task| held(&self.accepted).remove(&task));
         let who = self.who.clone();
         let wanted = context.accepted().clone();
         let subscriptions = self.service.subscribe_stream(who.clone(), context.sink().clone());
@@ -200,6 +212,9 @@ impl ServerHandler for Handler {
                 subscriptions.add(uri, stream).map_err(|error| failed(&error))?;
             }
         }
+        let catch_up = subscriptions.catching_up(since);
+        let caught_up = self.service.blocking(context.request_context(), None, catch_up).await?;
+        caught_up.map_err(|error| failed(&error))?;
         let mut ends = self.service.ends.clone();
         tokio::select! {
             () = context.cancelled() => {}
@@ -238,6 +253,10 @@ impl Handler {
         let stream = self.service.blocking(context, None, find).await?;
         Ok((uri, stream.map_err(|error| failed(&error))?))
     }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lists that are whole have no second page.

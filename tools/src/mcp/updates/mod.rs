@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use annals_engine::id::StreamName;
+use annals_engine::store::{Cursor, Item, Read};
 use annals_engine::{Error, ErrorKind, Result};
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::SubscriptionSink;
@@ -118,6 +119,28 @@ impl Subscriptions {
             !uris.is_empty()
         });
         wanted.news.resources.retain(|(_, name)| name != uri);
+    }
+
+    /// Takes note of what has happened after a place of the log, too; where none is known, of everything. What was told
+    /// already may be told again.
+    pub(super) fn catching_up(
+        &self,
+        since: Option<Option<Cursor>>,
+    ) -> impl FnOnce(&Service, &AtomicBool) -> Result<()> + Send + 'static {
+        let listener = Arc::clone(&self.listener);
+        move |service, _| {
+            let Some(since) = since else {
+                listener.lose();
+                return Ok(());
+            };
+            for item in service.host.engine().read(Read::after(since))? {
+                match item? {
+                    Item::Record(record) => listener.hear(&record.stream, record.kind.as_str()),
+                    Item::Gap(_) => listener.lose(),
+                }
+            }
+            Ok(())
+        }
     }
 
     /// Tells also when the list of resources changes.
