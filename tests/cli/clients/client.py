@@ -10,6 +10,7 @@ the agent `main` answers "done" to everything.
 """
 
 import json
+import logging
 import os
 import sys
 from contextlib import asynccontextmanager
@@ -216,6 +217,21 @@ async def updates_by_listening(client, annals):
         same(await anext(news), ResourcesListChanged())
 
 
+class Complaints(logging.Handler):
+    """What the SDK complains of while it is connected. How it lets go of a connection is its own business."""
+
+    def __init__(self):
+        super().__init__(logging.WARNING)
+        self.said = []
+
+    def emit(self, record):
+        self.said.append(self.format(record))
+
+    def none(self):
+        logging.disable()
+        same(self.said, [])
+
+
 @asynccontextmanager
 async def reached(annals, arguments):
     """What the client is made with: a program to start, or a way over HTTP."""
@@ -239,6 +255,8 @@ async def main(era, pipe, annals, *arguments):
             if getattr(message, "method", None) == method:
                 return getattr(message.params, "uri", None)
 
+    complaints = Complaints()
+    logging.getLogger().addHandler(complaints)
     mode = "legacy" if era < "2026" else "auto"
     with anyio.fail_after(AT_MOST):
         async with reached(annals, arguments) as server, Client(server, mode=mode, message_handler=handler, cache=None) as client:
@@ -254,6 +272,7 @@ async def main(era, pipe, annals, *arguments):
                 await updates_by_listening(client, annals)
             same(await resources(client), count + 1)
             await working(client, pipe, cursor)
+            complaints.none()
     print("all well")
 
 

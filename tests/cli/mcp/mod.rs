@@ -351,15 +351,8 @@ fn updates() {
     let id = client.request("subscriptions/listen", json!({ "notifications": wanted }));
     let accepted = client.hear();
     assert_eq!(accepted["method"], "notifications/subscriptions/acknowledged", "{accepted}");
-    // The subscription stands some time after it was acknowledged: one of several turns is told.
-    let (mut heard, mut turn) = (None, 0);
-    while heard.is_none() {
-        home.push("telegram", "42", &format!("turn {turn}"));
-        turn += 1;
-        client.call("agents_list", &json!({}));
-        heard = client.told.pop();
-    }
-    assert_eq!(heard.unwrap()["params"]["uri"], uri);
+    home.push("telegram", "42", "one");
+    assert_eq!(client.hear()["params"]["uri"], uri);
     home.push("matrix", "newer", "four");
     let mut told = client.hear();
     while told["params"]["uri"] == uri {
@@ -440,4 +433,27 @@ fn end_of_input_while_waiting() {
     let run = answer["runId"].as_str().unwrap();
     let waited = json!({ "runIds": [run], "timeoutSeconds": 60 }).to_string();
     assert_eq!(home.json(&["tools", "call", "runs_wait", &waited])["runs"][0]["status"], "ok");
+}
+
+/// Goal: what was asked before the end of the input is answered, and nothing is waited for that cannot come. Method: a
+/// request to listen, a call that waits and tells of progress, and the end at once behind both.
+#[test]
+fn end_of_input_at_once() {
+    let (home, pipe) = at_work();
+    let mut client = Client::speaking(server(&home, Some("cli:default")), ERAS[1]);
+    let sent = json!({ "sessionKey": "telegram:42", "message": "go", "timeoutSeconds": 0 });
+    let run = client.call("sessions_send", &sent).1["runId"].take();
+    let agent = agent_at(&pipe);
+    let wait = json!({ "name": "runs_wait", "arguments": { "runIds": [run], "timeoutSeconds": 60 },
+        "_meta": { "progressToken": "p" } });
+    let waits = client.request("tools/call", wait);
+    let wanted = json!({ "notifications": { "resourcesListChanged": true } });
+    let listens = client.request("subscriptions/listen", wanted);
+    let ended = client.end();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let result = |id: u64| ended.rest.iter().find(|m| m["id"] == id).map(|m| &m["result"]);
+    let waited = &result(waits).unwrap()["structuredContent"]["runs"][0]["status"];
+    assert!(["running", "timeout"].iter().any(|status| waited == status), "{ended:?}");
+    assert!(result(listens).unwrap().is_object(), "{ended:?}");
+    drop(agent);
 }
