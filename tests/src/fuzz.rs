@@ -21,6 +21,9 @@ use annals_engine::store::{Item, Read, Record};
 use annals_tools::run::dialect::{Dialect, OutputForm, Reader};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::io::AsyncReadExt;
+
+use crate::protocol::{self, Served};
 
 pub use follow::follow;
 
@@ -28,7 +31,7 @@ pub use follow::follow;
 pub type Target = fn(&[u8]);
 
 /// Every target by the name of its corpus.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("line", line),
     ("scan", scan),
     ("slot", slot),
@@ -42,6 +45,7 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("arka", arka),
     ("dialect", dialect),
     ("follow", follow),
+    ("mcp", mcp),
 ];
 
 /// A line that is accepted is exactly what the codec writes for it. Tried as it is, and once more with a trailer that
@@ -229,6 +233,33 @@ pub fn dialect(bytes: &[u8]) {
         let last = reply.turns.last().unwrap();
         assert_eq!((last.role, last.content.plain_text().trim()), (Role::Assistant, text.trim()));
     }
+}
+
+/// Any bytes in the place of what a client of the Model Context Protocol sends: what comes back is lines of the protocol and
+/// nothing else, says nothing of a session that the client does not see, and leaves a store whose events are all events.
+pub fn mcp(bytes: &[u8]) {
+    let served = Served::default();
+    let (write, mut read) = tokio::io::duplex(1 << 26);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut said = String::new();
+    runtime.block_on(async {
+        served.serve(std::io::Cursor::new(bytes.to_vec()), write).await;
+        read.read_to_string(&mut said).await.unwrap();
+    });
+    for line in said.split_terminator('\n') {
+        let message: Value = serde_json::from_str(line).unwrap();
+        let kinds = ["method", "result", "error"].map(|kind| !message[kind].is_null());
+        let one = kinds.iter().filter(|is| **is).count() == 1;
+        assert!(message["jsonrpc"] == "2.0" && one, "{line}");
+        assert!(!line.contains(protocol::SECRET), "{line}");
+    }
+    for item in served.engine.store().read(Read::default()).unwrap() {
+        let Item::Record(record) = item.unwrap() else { panic!("a gap in memory") };
+        Event::of(&record).unwrap();
+    }
+    let sessions = served.engine.sessions().unwrap();
+    let chat = StreamName::new(protocol::CHAT).unwrap();
+    assert!(sessions.state().row(&chat).is_some());
 }
 
 /// The bytes with their last 19 replaced by the trailer that belongs there.

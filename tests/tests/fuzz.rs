@@ -35,9 +35,9 @@ const PIECES: [&[u8]; 17] = [
 /// Files up to this many bytes are edited at every place.
 const SMALL: usize = 512;
 
-/// The same for targets that import their bytes into a store of their own each time.
-const SMALL_IMPORT: usize = 96;
-const IMPORTS: [&str; 6] = ["import", "codex", "gemini", "hermes", "arka", "follow"];
+/// The same for targets that have a store of their own each time.
+const SMALL_STORED: usize = 96;
+const STORED: [&str; 7] = ["import", "codex", "gemini", "hermes", "arka", "follow", "mcp"];
 
 /// Feeds every file of a target's corpus as it is, cut at every length, with every small edit at every place, and with
 /// several edits from a seed that is printed with the bytes when a promise breaks.
@@ -52,7 +52,7 @@ fn corpus_and_mutations() {
         }
         let corpus = corpus(name);
         assert!(corpus.len() > 2, "the corpus of {name} is not there");
-        let small = if IMPORTS.contains(&name) { SMALL_IMPORT } else { SMALL };
+        let small = if STORED.contains(&name) { SMALL_STORED } else { SMALL };
         // Each of its inputs is a dozen imports.
         let rounds = if name == "follow" { rounds.div_ceil(10) } else { rounds };
         for (at, file) in corpus.iter().enumerate() {
