@@ -6,10 +6,11 @@ mod follow;
 
 use std::fmt::Debug;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use annals_engine::Engine;
 use annals_engine::clock::SystemClock;
+use annals_engine::config::{Sources, load};
 use annals_engine::format::scan::{Piece, Scan};
 use annals_engine::format::slot::{self, Durable, Written};
 use annals_engine::format::{self, Payload, TRAILER};
@@ -18,6 +19,8 @@ use annals_engine::import::{MemoryTree, Options, Program, discover_in, import as
 use annals_engine::session::event::{Event, Role, TurnHead};
 use annals_engine::session::key::{AgentId, SessionKey};
 use annals_engine::store::{Item, Read, Record};
+use annals_tools::ingress::webhook::{Call, receive};
+use annals_tools::run::Setup;
 use annals_tools::run::dialect::{Dialect, OutputForm, Reader};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -31,7 +34,7 @@ pub use follow::follow;
 pub type Target = fn(&[u8]);
 
 /// Every target by the name of its corpus.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("line", line),
     ("scan", scan),
     ("slot", slot),
@@ -46,6 +49,7 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("dialect", dialect),
     ("follow", follow),
     ("mcp", mcp),
+    ("webhook", webhook),
 ];
 
 /// A line that is accepted is exactly what the codec writes for it. Tried as it is, and once more with a trailer that
@@ -260,6 +264,37 @@ pub fn mcp(bytes: &[u8]) {
     let sessions = served.engine.sessions().unwrap();
     let chat = StreamName::new(protocol::CHAT).unwrap();
     assert!(sessions.state().row(&chat).is_some());
+}
+
+/// Any bytes as the body of a webhook: what is taken is one turn that asks for one run, also when it comes twice, and of
+/// what is not there is nothing but the fact that a gate kept it out.
+pub fn webhook(bytes: &[u8]) {
+    static SETUP: OnceLock<Setup> = OnceLock::new();
+    let setup = SETUP.get_or_init(|| {
+        let file = Path::new("/annals.json5");
+        let text = "{agents: {list: [{id: 'main', run: {command: '/bin/cat'}}]}}";
+        let sources = Sources { flags: &[], variable: &|_| None, file: Some((file, text)) };
+        Setup::of(&load(&sources).unwrap().0, file.into()).unwrap()
+    });
+    let engine = Engine::in_memory(Arc::new(SystemClock));
+    let read = || Call::read(bytes, Some("key"), &setup.config, engine.clock().now());
+    let kinds = || -> Vec<String> {
+        let items = engine.read(Read::default()).unwrap();
+        let records = items.filter_map(|item| match item.unwrap() {
+            Item::Record(record) => Some(record),
+            Item::Gap(_) => None,
+        });
+        records.map(|record| Event::of(&record).map(|_| record.kind.to_string()).unwrap()).collect()
+    };
+    let Ok(call) = read() else { return };
+    let Ok(received) = receive(&engine, setup, call) else {
+        assert!(kinds().iter().all(|kind| kind == "turn.blocked"), "{:?}", kinds());
+        return;
+    };
+    assert_eq!(kinds(), ["session.opened", "turn", "run.requested"]);
+    let again = receive(&engine, setup, read().unwrap()).unwrap();
+    assert_eq!((again.pushed.run_id, again.pushed.repeated), (received.pushed.run_id, true));
+    assert_eq!(kinds().len(), 3);
 }
 
 /// The bytes with their last 19 replaced by the trailer that belongs there.

@@ -37,7 +37,8 @@ const SMALL: usize = 512;
 
 /// The same for targets that have a store of their own each time.
 const SMALL_STORED: usize = 96;
-const STORED: [&str; 7] = ["import", "codex", "gemini", "hermes", "arka", "follow", "mcp"];
+const STORED: [&str; 8] =
+    ["import", "codex", "gemini", "hermes", "arka", "follow", "mcp", "webhook"];
 
 /// Feeds every file of a target's corpus as it is, cut at every length, with every small edit at every place, and with
 /// several edits from a seed that is printed with the bytes when a promise breaks.
