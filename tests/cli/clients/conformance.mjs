@@ -7,7 +7,7 @@
 import { execFile } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { createServer, request } from "node:http";
-import { tmpdir } from "node:os";
+import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 
@@ -30,7 +30,7 @@ await new Promise((open) => door.listen(0, "127.0.0.1", open));
 const outside = `http://127.0.0.1:${door.address().port}${new URL(url).pathname}`;
 
 for (const scenario of scenarios) {
-  const results = mkdtempSync(join(tmpdir(), "conformance-"));
+  const results = mkdtempSync(join(homedir(), "conformance-"));
   const args = [suite, "server", "--url", outside, "--scenario", scenario, "-o", results];
   const ran = await promisify(execFile)(process.execPath, args).catch((error) => error);
   const [made] = readdirSync(results);

@@ -112,7 +112,7 @@ fn inspector() {
     for era in ["legacy", "modern"] {
         let (home, _) = chats();
         let ask = |args: &[&str]| {
-            let how = ["--format", "json", "--protocol-era", era];
+            let how = ["--format", "json", "--protocol-era", era, "--connect-timeout", "0"];
             let args = [&[&*program, "--cli"], &SERVER[..], args, &how[..]].concat();
             let ran = Ran::of(home.other(&node, &args));
             assert!(ran.code == Some(5) || ran.stderr.is_empty(), "{args:?}: {ran:#?}");
