@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use annals_engine::ErrorKind;
 use annals_engine::clock::{Clock, SystemClock};
@@ -96,6 +97,47 @@ fn a_segment_that_is_rewritten_in_place() {
         let refused = writer.append(Append::new(vec![event("more")])).unwrap_err();
         assert_eq!(*refused.kind(), ErrorKind::Corrupt, "{refused}");
     }
+}
+
+/// A live segment is put in its own place by another program, byte for byte: by a rename from beside, and by removing and
+/// making it anew, in the same inode where the file system gives the number out again. Half a line is written behind its
+/// end by a shell. The follower goes on with what is appended after that, each event once, and is told of no damage.
+#[test]
+fn a_segment_that_is_put_in_its_own_place() {
+    let renamed: fn(&Path) = |path| {
+        let beside = path.with_extension("beside");
+        fs::copy(path, &beside).unwrap();
+        fs::rename(beside, path).unwrap();
+    };
+    let made_anew: fn(&Path) = |path| {
+        let bytes = fs::read(path).unwrap();
+        fs::remove_file(path).unwrap();
+        fs::write(path, bytes).unwrap();
+    };
+    let half_a_line: fn(&Path) = |path| {
+        let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+        std::io::Write::write_all(&mut file, b"{\"seq\":99,\"time").unwrap();
+    };
+    for change in [renamed, made_anew, half_a_line] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        let writer = open(&store);
+        writer.append(Append::new(vec![event("one")])).unwrap();
+        let readers = reader(&store);
+        let mut follower = readers.follow(Read::default()).unwrap();
+        assert_eq!(drain(&mut *follower), [1, 2]);
+        change(&first_segment(&store));
+        assert!(matches!(follower.next(Some(Duration::ZERO)).unwrap(), Followed::Quiet));
+        writer.append(Append::new(vec![event("two")])).unwrap();
+        drop(writer);
+        open(&store).append(Append::new(vec![event("three")])).unwrap();
+        assert_eq!(follow(&mut *follower, 2).len(), drain_count(&store) - 2);
+    }
+}
+
+/// How many lines the log has.
+fn drain_count(store: &Path) -> usize {
+    reader(store).read(Read::default()).unwrap().count()
 }
 
 /// A process appends two thousand events and rolls more than twenty times. Followers that begin at once, later, and from

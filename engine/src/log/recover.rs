@@ -203,10 +203,14 @@ impl Writer {
         let Some(active) = segments.last().copied() else {
             return self.begin(append, sync, &floor);
         };
+        let before = (append.tail.end.segment, append.tail.file_id);
         if !append.tail.approach(storage, &segments)? {
             append.tail = Tail::new(&self.storage, self.id);
             append.tail.approach(storage, &segments)?;
         }
+        // The floor speaks of the file that was there before.
+        let floor_holds =
+            before.0 != active || before.1.is_none() || before.1 == append.tail.file_id;
         let visit = SegmentVisit { store: self.id, first: active, next: None, durable: Seq::ZERO };
         let from = append.tail.checkpoint(active, &floor);
         let mut learn = |span, line: &Line<'_>| append.tail.follow(span, line);
@@ -226,7 +230,7 @@ impl Writer {
         if judged.end() == 0 {
             self.roll_into(append, sync, active, judged.link, &floor)?;
         } else {
-            self.make_durable(&judged, append, sync, &floor)?;
+            self.make_durable(&judged, append, sync, (&floor, floor_holds))?;
         }
         if append.tail.sealed {
             self.finish_roll(append, sync)?;
@@ -341,7 +345,7 @@ impl Writer {
         judged: &Judged,
         append: &mut AppendSide,
         sync: &SyncSide,
-        floor: &Durable,
+        (floor, floor_holds): (&Durable, bool),
     ) -> Result<()> {
         if append.tail.end.offset != judged.end() || append.tail.end.seq != judged.link.seq {
             append.tail = Tail::new(&self.storage, self.id);
@@ -350,7 +354,7 @@ impl Writer {
         let end = append.tail.end;
         let named = floor.segment == end.segment.0 && floor.offset <= end.offset;
         let settled = named && !floor.syncing && floor.seq == end.seq.0 && floor.check == end.crc.0;
-        if settled && matches!(judged.verdict(), Verdict::Clean) {
+        if settled && floor_holds && matches!(judged.verdict(), Verdict::Clean) {
             return Ok(());
         }
         let from = if named { floor.offset } else { 0 };

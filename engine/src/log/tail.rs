@@ -165,11 +165,15 @@ impl Tail {
         Ok(())
     }
 
-    /// Whether the last line that is known is where it was.
-    fn is_still_there(&self, storage: &dyn Storage) -> Result<bool> {
+    /// Whether the last line that is known is where it was. Where another file has come in the place of the one that is
+    /// open, that one is opened: what is written to a file without a name is lost.
+    fn is_still_there(&mut self, storage: &dyn Storage) -> Result<bool> {
         let Ok(file) = segments::open(storage, self.end.segment, Access::Read) else {
             return Ok(false);
         };
+        if self.file.is_some() && file.id().ok() != self.file_id {
+            self.open_file(Self::to_write(storage, self.end.segment)?);
+        }
         if self.end.offset == 0 {
             return Ok(true);
         }
@@ -180,14 +184,18 @@ impl Tail {
         let before = Seq(first.0.saturating_sub(1));
         let known = self.after.seq == before;
         self.before = if known { self.after } else { Link { seq: before, crc: None } };
-        self.open_file(segments::open(storage, first, Access::Write).or_else(|_| {
-            // A sealed segment is read-only.
-            segments::open(storage, first, Access::Read)
-        })?);
+        self.open_file(Self::to_write(storage, first)?);
         self.end = End { segment: first, offset: 0, seq: before, ..self.end };
         self.sealed = false;
         self.known.begin(first, 0, self.before);
         Ok(())
+    }
+
+    fn to_write(storage: &dyn Storage, segment: Seq) -> Result<Arc<dyn File>> {
+        segments::open(storage, segment, Access::Write).or_else(|_| {
+            // A sealed segment is read-only.
+            segments::open(storage, segment, Access::Read)
+        })
     }
 
     fn open_file(&mut self, file: Arc<dyn File>) {
