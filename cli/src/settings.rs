@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use annals_engine::config::{Config, Sources, Warning, load, read_file};
+use annals_engine::watch::Watch;
 use etcetera::BaseStrategy;
 
 use crate::args::Global;
@@ -17,6 +19,11 @@ const VARIABLE: &str = "ANNALS_CONFIG";
 /// What the command line said: the file, if it named one, and settings.
 static SAID: OnceLock<Said> = OnceLock::new();
 static LOADED: OnceLock<Config> = OnceLock::new();
+/// What stood in the file when it was read.
+static READ: OnceLock<Option<String>> = OnceLock::new();
+
+/// So often it is looked at behind notifications whether the file is another.
+const LOOKS_EVERY: Duration = Duration::from_secs(5);
 
 struct Said {
     file: Option<PathBuf>,
@@ -51,7 +58,29 @@ pub(crate) fn get() -> Result<&'static Config, Failure> {
     for warning in warnings {
         say(&format!("note: {}", one_line(&warning.to_string())));
     }
+    READ.get_or_init(|| text);
     Ok(LOADED.get_or_init(|| config))
+}
+
+/// Says once, from a thread of its own, when the file is not any more what this run has read and goes by to its end. Agents,
+/// policies and rules belong together, so none of them is changed under a run that is at work.
+pub(crate) fn tell_when_changed() {
+    let (Some(path), _) = place() else { return };
+    let watch = path.parent().zip(path.file_name().and_then(|name| name.to_str()));
+    let watch = watch.and_then(|(folder, name)| Watch::file(folder, name).ok());
+    let look = move || {
+        // A file that cannot be read for a moment is one that is being changed.
+        while read_file(&path).map_or(true, |text| READ.get() == Some(&text)) {
+            match &watch {
+                Some(watch) => drop(watch.wait(LOOKS_EVERY)),
+                None => std::thread::park_timeout(LOOKS_EVERY),
+            }
+        }
+        let path = one_line(&path.display().to_string());
+        say(&format!("note: {path} has changed: what it says now holds from the next start on"));
+    };
+    // Without the thread nothing is said.
+    drop(std::thread::Builder::new().name("settings".to_owned()).spawn(look));
 }
 
 /// The settings that would be in force with this file, and what in it is none.

@@ -1,7 +1,7 @@
 //! Watch rules over real files: the program watches, somebody else changes files, and the log tells what fired. What takes
 //! several calls of the system is done while nobody watches, or elsewhere: no test is about how fast a machine writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -442,4 +442,35 @@ fn a_rule_that_feeds_itself() {
     desk.signal(Signal::TERM);
     let ended = desk.watching.remove(0).wait().expect("its end");
     assert_eq!(ended.code(), Some(143));
+}
+
+/// Goal: what is at work goes by the configuration that it began with, and says when that is another. Method: a rule more
+/// while the rules are watched, and while a worker is there: both say so, and only the next start takes it.
+#[test]
+fn another_configuration() {
+    for args in [&["watch", "--no-worker"][..], &["worker"]] {
+        let mut desk = Desk::new(&all(), &["echo"]);
+        desk.watch(args);
+        let config = desk.home.path().join(".config/annals/annals.json5");
+        let text = fs::read_to_string(&config).expect("the configuration");
+        let more = json!({ "name": "more", "paths": ["files"], "initial": true }).to_string();
+        let text = text.replace("\"watch\":[", &format!("\"watch\":[{more},"));
+        write(desk.home.path().join("beside"), text);
+        rename(&desk.home.path().join("beside"), &config);
+        let stderr = desk.watching[0].stderr.take().expect("a pipe");
+        let mut said = BufReader::new(stderr).lines().map(|line| line.expect("text"));
+        assert!(said.any(|line| line.ends_with("holds from the next start on")), "{args:?}");
+        desk.write("a", "1");
+        let rules = |told: &[Event]| -> BTreeSet<String> {
+            let fired = told.iter().filter_map(|event| match event {
+                Event::WatchFired(fired) => Some(fired.rule.clone()),
+                _ => None,
+            });
+            fired.collect()
+        };
+        assert_eq!(rules(&desk.fired("a")), BTreeSet::from(["r".to_owned()]));
+        desk.kill();
+        desk.start(desk.home.command(args));
+        desk.until(|told| rules(told).contains("more"));
+    }
 }

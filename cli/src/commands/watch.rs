@@ -30,7 +30,8 @@ A rule stands in the configuration: watch: [{ name: \"notes\", paths: [\"notes/*
 recorded last starts one run, also when it changed while nobody watched. The first look only \
 records. A rule whose runs change its own files stops after three in a row.
 
-Runs are a worker's; where none is, one is started. `annals worker` runs the rules too.
+Runs are a worker's; where none is, one is started. `annals worker` runs the rules too. The configuration \
+is read once: a change of it is told, and holds from the next start on.
 
 Examples:
   annals watch                   run all rules
@@ -114,6 +115,7 @@ fn watch(
     let wish = Arc::clone(&ends);
     signal::instead(move || wish.store(true, Ordering::SeqCst));
     signal::end_when_unread()?;
+    settings::tell_when_changed();
     let mut failed = None;
     let watched = watchers.watch(&ends, &mut |tidings| {
         if let Err(failure) = tell(&tidings, &mut context.out) {

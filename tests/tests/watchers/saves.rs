@@ -180,3 +180,23 @@ fn changes_between_two_watchers() {
     desk.pass(600);
     assert_eq!(desk.fired(&mut seen), one("b", Change::Remove));
 }
+
+/// Goal: what the program writes itself starts nothing, wherever the store lies. Method: a rule over a folder in which the
+/// store is; files written there, and one beside it.
+#[test]
+fn the_store_in_the_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir.path().join("store/log/1"), "0");
+    let mut desk = Desk::new(dir.path(), &["**"]);
+    let mut seen = 0;
+    for round in 1..=3 {
+        write(&desk.file("store/log/1"), &round.to_string());
+        write(&desk.file(&format!("store/snapshots/{round}")), "new");
+        write(&desk.file("a"), &round.to_string());
+        desk.pass(600);
+        assert_eq!(desk.fired(&mut seen).len(), 1);
+    }
+    desk.skip(61);
+    desk.pass(600);
+    assert_eq!(desk.fired(&mut seen), []);
+}

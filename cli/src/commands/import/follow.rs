@@ -34,7 +34,7 @@ pub(super) fn run(paths: &[PathBuf], context: &mut Context) -> Result<Exit, Fail
     let files = Box::new(files_under(&paths, paths.iter().any(|path| is_remote(path)))?);
     let mut following = Following::new(engine.store(), engine.clock(), &DiskTree, files, paths)?;
     signal::instead(|| {});
-    let mut ear = Ear { why: None, tried: Instant::now() };
+    let mut ear = Ear { why: None, tried: Instant::now(), missed: 0 };
     // Whether what a round finds was told of before, unless nobody tells: not what was there at the beginning.
     let mut trusts = false;
     while signal::came().is_none() {
@@ -44,11 +44,14 @@ pub(super) fn run(paths: &[PathBuf], context: &mut Context) -> Result<Exit, Fail
         }
         // What is hinted at by now was not missed.
         let more = following.wait(Duration::ZERO);
-        let missed = !following.was_told() && report.is_some();
-        let again = ear.learn(&mut following, missed && trusts);
-        trusts = !again;
-        if !more && !again {
-            ear.wait(&mut following);
+        match (following.was_told(), report.is_some() && trusts) {
+            (true, _) => ear.missed = 0,
+            (false, missed) => ear.missed += u32::from(missed),
+        }
+        let again = ear.learn(&mut following);
+        trusts = !(more || again);
+        if !again {
+            ear.wait(&mut following, more);
         }
     }
     following.finish()?;
@@ -61,12 +64,14 @@ struct Ear {
     why: Option<&'static str>,
     /// When it was tried last whether they are.
     tried: Instant,
+    /// How many rounds since something was told last found something of which nothing was told.
+    missed: u32,
 }
 
 impl Ear {
-    /// Learns from a round; `missed` says that it found something of which nothing was told. Whether it is to be looked
-    /// again at once, because nothing was told until now.
-    fn learn(&mut self, following: &mut Following<'_>, missed: bool) -> bool {
+    /// Learns from a round, and says what is new of it. Whether it is to be looked again at once, because nothing was told
+    /// until now.
+    fn learn(&mut self, following: &mut Following<'_>) -> bool {
         let for_now = following.notice().is_some_and(|notice| notice != NoNotice::Network);
         let tries = for_now && self.tried.elapsed() >= TRY_EVERY;
         if tries {
@@ -74,7 +79,7 @@ impl Ear {
             following.notify();
         }
         let lacks = following.notice().map(NoNotice::as_str);
-        let why = lacks.or(if missed { Some(SILENT) } else { None });
+        let why = lacks.or(if self.missed >= MISSED { Some(SILENT) } else { None });
         // That a folder is silent is learned once: a change that is told says nothing of those that are not.
         let why = why.or(self.why.filter(|why| *why == SILENT));
         if why != self.why {
@@ -89,17 +94,21 @@ impl Ear {
     }
 
     /// Waits for a change and for the burst that it may be the first of, for a signal, or until it is time to look.
-    fn wait(&self, following: &mut Following<'_>) {
+    /// `told` says that there is a change already.
+    fn wait(&self, following: &mut Following<'_>, told: bool) {
         let poll = if self.why.is_some() { POLL_ALONE } else { POLL };
         let begun = Instant::now();
         while signal::came().is_none() && begun.elapsed() < poll {
-            if following.wait(TICK) {
+            if told || following.wait(TICK) {
                 std::thread::park_timeout(BURST);
                 return;
             }
         }
     }
 }
+
+/// So many rounds in a row have to find something of which nothing was told: one may be a moment ahead of what is told.
+const MISSED: u32 = 2;
 
 /// The word of a place whose changes are not told although nothing says so.
 const SILENT: &str = "silent";
