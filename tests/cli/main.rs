@@ -26,6 +26,7 @@ mod pipes;
 mod push;
 mod quickstart;
 mod readers;
+mod reasons;
 mod repair;
 mod replay;
 mod runs;
