@@ -7,9 +7,11 @@ pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod time;
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use annals_engine::clock::Timestamp;
+use annals_tools::mask::Mask;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure, Told};
@@ -47,6 +49,8 @@ pub(crate) struct Output {
     pub(crate) now: Timestamp,
     /// The zone of the person at the screen.
     pub(crate) zone: Zone,
+    /// What masks all that is written from here on.
+    mask: Option<Mask>,
     sink: Box<dyn Write>,
 }
 
@@ -60,8 +64,19 @@ impl Output {
             width: stdout.is_terminal().then(|| terminal_width(&stdout)),
             now,
             zone: time::local_zone(),
+            mask: None,
             sink: Box::new(io::BufWriter::with_capacity(1 << 16, stdout)),
         }
+    }
+
+    /// Masks the secrets of all that is written from here on.
+    pub(crate) fn mask_with(&mut self, mask: Option<Mask>) {
+        self.mask = mask;
+    }
+
+    /// A text as it may be shown. What is cut is to be shown first: half a secret is none that a rule knows.
+    pub(crate) fn seen<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.mask.as_ref().map_or(Cow::Borrowed(text), |mask| mask.text(text))
     }
 
     /// Refuses a form that a command does not speak.
@@ -87,7 +102,8 @@ impl Output {
 
     /// One line.
     pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
-        self.sink.write_all(line.as_bytes())?;
+        let seen = self.seen(line).into_owned();
+        self.sink.write_all(seen.as_bytes())?;
         self.sink.write_all(b"\n")?;
         Ok(())
     }
@@ -97,17 +113,31 @@ impl Output {
         Ok(self.sink.write_all(bytes)?)
     }
 
+    /// Text that somebody said, set in from the margin.
+    pub(crate) fn indented(&mut self, said: &str) -> Result<(), Failure> {
+        let seen = text::indented(&text::many_lines(&self.seen(said)));
+        self.bytes(seen.as_bytes())
+    }
+
     /// Text that somebody said, as whole lines; what a terminal would obey is spelled out on one.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        let seen = self.seen(text).into_owned();
         match self.width {
-            Some(_) => self.line(&text::many_lines(text)),
-            None => self.line(text),
+            Some(_) => self.line(&text::many_lines(&seen)),
+            None => self.line(&seen),
         }
     }
 
     /// One JSON object in one line.
     pub(crate) fn object(&mut self, object: &impl Serialize) -> Result<(), Failure> {
-        serde_json::to_writer(&mut self.sink, object).map_err(io::Error::from)?;
+        match &self.mask {
+            None => serde_json::to_writer(&mut self.sink, object).map_err(io::Error::from)?,
+            Some(mask) => {
+                let json = serde_json::to_string(object).map_err(io::Error::from)?;
+                let seen = mask.json(&json).unwrap_or(json);
+                self.sink.write_all(seen.as_bytes())?;
+            }
+        }
         Ok(self.sink.write_all(b"\n")?)
     }
 
@@ -117,6 +147,15 @@ impl Output {
         columns: &[table::Column],
         rows: &[Vec<table::Cell>],
     ) -> Result<(), Failure> {
+        let seen: Vec<Vec<table::Cell>>;
+        let rows = match &self.mask {
+            None => rows,
+            Some(mask) => {
+                let one = |cell: &table::Cell| cell.with(|text| mask.text(text).into_owned());
+                seen = rows.iter().map(|row| row.iter().map(one).collect()).collect();
+                &seen
+            }
+        };
         for line in table::lines(columns, rows, self.paint.title(), self.width) {
             self.line(line.trim_end())?;
         }
@@ -126,7 +165,8 @@ impl Output {
     /// One row of comma-separated values.
     pub(crate) fn csv(&mut self, fields: &[&str]) -> Result<(), Failure> {
         let mut writer = csv::WriterBuilder::new().from_writer(Vec::new());
-        writer.write_record(fields).map_err(io::Error::from)?;
+        let seen = fields.iter().map(|field| self.seen(field).into_owned());
+        writer.write_record(seen.collect::<Vec<_>>()).map_err(io::Error::from)?;
         let row = writer.into_inner().map_err(|error| error.into_error())?;
         self.bytes(&row)
     }

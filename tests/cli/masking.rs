@@ -1,6 +1,8 @@
 //! Secrets in what leaves the log: the audit views and exports mask them, a person's own view of a session does not.
 
-use crate::support::{Home, write};
+use serde_json::json;
+
+use crate::support::{Home, fake_agent, on_terminal, write};
 
 const TOKEN: &str = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
 
@@ -43,6 +45,57 @@ fn every_view_masks() {
         assert!(whole.contains(TOKEN) || whole.contains("ghp\\_"), "{view:?}: {whole}");
         assert!(!whole.contains("masked:"), "{view:?}: {whole}");
     }
+}
+
+/// Goal: no other view of what the log holds shows a secret either, nor does the reply of who is asked from the command
+/// line. Method: an agent that says a token in a chat whose name is masked; every view and form, with and without the flag.
+#[test]
+fn every_view_of_work_masks() {
+    let home = Home::new();
+    let agent = json!({ "id": "main", "run": { "command": fake_agent(), "args": [format!("say={TOKEN}")] } });
+    let config =
+        json!({ "agents": { "list": [agent] }, "security": { "maskValues": ["hush-hush"] } });
+    write(home.path().join(".config/annals/annals.json5"), config.to_string());
+    home.push("cli", "hush-hush", "hello");
+    let text = format!("with {TOKEN}");
+    let send = ["sessions", "send", "cli:hush-hush", &text, "--timeout", "60"];
+    let check = |view: &[&str]| {
+        let masked = home.ok(view);
+        assert!(!masked.contains(TOKEN) && !masked.contains("hush-hush"), "{view:?}: {masked}");
+        assert!(masked.contains("masked:"), "{view:?}: {masked}");
+        let whole = home.ok(&[view, &["--no-mask"][..]].concat());
+        assert!(whole.contains(TOKEN) || whole.contains("hush-hush"), "{view:?}: {whole}");
+        assert!(!whole.contains("masked:"), "{view:?}: {whole}");
+    };
+    check(&send);
+    check(&[&send[..], &["--json"]].concat());
+    let runs = home.json(&["runs", "list", "--json"]);
+    let run = runs["runs"][0]["runId"].as_str().expect("a run");
+    for view in [
+        &["runs", "wait", run][..],
+        &["runs", "wait", run, "-o", "json"],
+        &["runs", "wait", run, "-o", "jsonl"],
+        &["runs", "show", run],
+        &["runs", "show", run, "--json"],
+        &["replay"],
+        &["replay", "-o", "json"],
+        &["replay", "-o", "jsonl"],
+        &["replay", "-o", "csv"],
+        &["replay", "--tree", "cli:hush-hush"],
+        &["replay", "--tree", "cli:hush-hush", "--json"],
+        &["graph"],
+        &["graph", "--as", "mermaid"],
+        &["graph", "--as", "dot"],
+        &["graph", "--json"],
+        &["timeline"],
+        &["timeline", "--json"],
+    ] {
+        check(view);
+    }
+    let narrow = on_terminal(home.command(&["timeline"]), 60).1;
+    assert!(!narrow.contains("ghp_") && !narrow.contains("hush"), "{narrow}");
+    let narrow = on_terminal(home.command(&["replay", "--tree", "cli:hush-hush"]), 60).1;
+    assert!(!narrow.contains("hush"), "{narrow}");
 }
 
 /// Goal: what is filtered by is what was said, and the operator reads a session as it is. Method: a search for the secret

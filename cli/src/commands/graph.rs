@@ -13,6 +13,7 @@ use crate::filter::FilterArgs;
 use crate::output::table::{Cell, Column};
 use crate::output::text::{count, one_line};
 use crate::output::{Format, Output, say};
+use crate::shown::mask::MaskArgs;
 
 /// Draw who sent, spawned and announced to whom
 #[derive(Debug, clap::Args)]
@@ -34,6 +35,8 @@ pub(crate) struct Args {
     deliveries: bool,
     #[command(flatten)]
     filter: FilterArgs,
+    #[command(flatten)]
+    mask: MaskArgs,
 }
 
 /// What is written.
@@ -58,6 +61,7 @@ struct Answer<'a> {
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("graph", &[Format::Table, Format::Json])?;
+    args.mask.on(out)?;
     let told = Told::read(&args.filter, &context.global, out)?;
     let wanted = told.deeds.all().iter();
     let wanted = wanted.filter(|deed| args.deliveries || deed.kind != DeedKind::Delivery);

@@ -20,6 +20,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::table::dress;
 use crate::output::text::count;
 use crate::output::{Format, Output};
+use crate::shown::mask::MaskArgs;
 use crate::store;
 use crate::when::{self, Bound};
 
@@ -51,6 +52,8 @@ pub(crate) struct Args {
     /// Prove that the newest snapshot and the rest give the same
     #[arg(long, conflicts_with_all = ["until", "tree"])]
     check: bool,
+    #[command(flatten)]
+    mask: MaskArgs,
 }
 
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
@@ -60,6 +63,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         forms.extend([Format::Jsonl, Format::Csv]);
     }
     out.only("replay", &forms)?;
+    args.mask.on(out)?;
     let (_, until) = when::range(None, args.until.as_ref(), out.now, &out.zone)?;
     let engine = store::open_read_only(&context.global)?;
     if args.check {

@@ -11,6 +11,7 @@ use crate::filter::{FilterArgs, Reach};
 use crate::output::table::{Cell, Column};
 use crate::output::text::{count, one_line};
 use crate::output::{Format, Output, say};
+use crate::shown::mask::MaskArgs;
 use crate::sieve::{Sieve, Step};
 use crate::store;
 
@@ -30,6 +31,8 @@ pub(crate) struct Args {
     lines: usize,
     #[command(flatten)]
     filter: FilterArgs,
+    #[command(flatten)]
+    mask: MaskArgs,
 }
 
 #[derive(Serialize)]
@@ -89,6 +92,7 @@ impl Told {
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("timeline", &[Format::Table, Format::Json])?;
+    args.mask.on(out)?;
     let told = Told::read(&args.filter, &context.global, out)?;
     let all = told.deeds.all();
     let room = if args.lines == 0 { all.len() } else { args.lines };

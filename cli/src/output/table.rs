@@ -54,6 +54,11 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
+    /// The same cell with another text.
+    pub(crate) fn with(&self, change: impl FnOnce(&str) -> String) -> Self {
+        Self { text: change(&self.text), style: self.style }
+    }
+
     /// A cell with a style; [`anstyle::Style::new`] for none.
     pub(crate) fn styled(text: impl Into<String>, style: anstyle::Style) -> Self {
         Self { text: text.into(), style }

@@ -4,6 +4,7 @@
 use annals_tools::mask::Mask;
 
 use crate::exit::Failure;
+use crate::output::Output;
 use crate::settings;
 use crate::sieve::Step;
 
@@ -19,6 +20,16 @@ pub(crate) struct MaskArgs {
 pub(crate) struct Masker(Option<Mask>);
 
 impl MaskArgs {
+    /// Masks all that is written from here on, unless it was told not to.
+    ///
+    /// # Errors
+    /// As [`settings::get`].
+    pub(crate) fn on(self, out: &mut Output) -> Result<(), Failure> {
+        let Masker(mask) = self.masker()?;
+        out.mask_with(mask);
+        Ok(())
+    }
+
     /// What masks under the settings.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ impl Line {
 }
 
 fn draw(line: &Line, margin: &str, below: &str, out: &mut Output) -> Result<(), Failure> {
-    let text = format!("{margin}{}", line.text);
+    let text = format!("{margin}{}", out.seen(&line.text));
     out.line(&out.width.map_or_else(|| text.clone(), |width| cut(&text, width)))?;
     let last = line.below.len().saturating_sub(1);
     for (index, inner) in line.below.iter().enumerate() {

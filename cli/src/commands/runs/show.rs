@@ -11,8 +11,9 @@ use serde::Serialize;
 use super::{Told, find, lasting, read, warn};
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
-use crate::output::text::{count, grouped, indented, many_lines, one_line};
+use crate::output::text::{count, grouped, one_line};
 use crate::output::{Format, Output};
+use crate::shown::mask::MaskArgs;
 use crate::store;
 
 /// Show one run, with its announce and its deliveries
@@ -25,6 +26,8 @@ pub(crate) struct Args {
     /// The run: its id, or the beginning of it, of four characters or more
     #[arg(value_name = "ID", value_hint = clap::ValueHint::Other)]
     id: String,
+    #[command(flatten)]
+    mask: MaskArgs,
 }
 
 /// The answer as an object.
@@ -45,6 +48,7 @@ struct Answer<'a> {
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("runs show", &[Format::Table, Format::Json])?;
+    args.mask.on(out)?;
     let engine = store::open_read_only(&context.global)?;
     let families = ["run.", "announce.", "delivery."];
     let (folded, losses) = read::<(Runs, Outbox)>(engine.store(), &families)?;
@@ -101,7 +105,7 @@ fn show(answer: &Answer<'_>, out: &mut Output) -> Result<(), Failure> {
     end(run, out)?;
     if let Some(preamble) = answer.preamble {
         out.line("preamble")?;
-        out.bytes(indented(&many_lines(preamble)).as_bytes())?;
+        out.indented(preamble)?;
     }
     answer.outgoing.iter().try_for_each(|outgoing| passage(outgoing, out))
 }
@@ -194,7 +198,7 @@ fn end(run: &Run, out: &mut Output) -> Result<(), Failure> {
     }
     if let Some(detail) = &end.detail {
         out.line("detail")?;
-        out.bytes(indented(&many_lines(detail)).as_bytes())?;
+        out.indented(detail)?;
     }
     Ok(())
 }

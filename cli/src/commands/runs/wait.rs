@@ -14,6 +14,7 @@ use crate::output::table::{Cell, Column};
 use crate::output::text::one_line;
 use crate::output::{Format, Output, say};
 use crate::seat;
+use crate::shown::mask::MaskArgs;
 use crate::store::{self, Looked};
 
 /// Wait until runs have ended
@@ -33,6 +34,8 @@ pub(crate) struct Args {
     /// How long to wait at most [default: for ever]
     #[arg(long, value_name = "SECONDS", value_hint = clap::ValueHint::Other)]
     timeout: Option<u64>,
+    #[command(flatten)]
+    mask: MaskArgs,
 }
 
 /// The answer as an object.
@@ -45,6 +48,7 @@ struct Answer {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     context.out.only("runs wait", &[Format::Table, Format::Json, Format::Jsonl])?;
+    args.mask.on(&mut context.out)?;
     let engine = store::open_if_it_may(&context.global)?;
     let caller = seat::caller(&engine)?;
     let office = Office::of(&engine, &context.global, Workers::Never)?;

@@ -11,6 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::office::{Office, Workers};
 use crate::output::text::{many_lines, one_line};
 use crate::output::{Format, Output, say};
+use crate::shown::mask::MaskArgs;
 use crate::store::{self, Looked};
 use crate::{seat, typed};
 
@@ -52,6 +53,8 @@ pub(crate) struct Args {
     /// The session that sends
     #[arg(long = "as", value_name = "KEY", value_hint = clap::ValueHint::Other)]
     session: Option<String>,
+    #[command(flatten)]
+    mask: MaskArgs,
 }
 
 /// What a verb that asks for work may be told about the way.
@@ -73,6 +76,7 @@ impl Ways {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     context.out.only("sessions send", &[Format::Table, Format::Json])?;
+    args.mask.on(&mut context.out)?;
     let (session_key, text) = match (&args.second, &args.label) {
         (None, Some(_)) => (None, &args.first),
         (Some(text), None) => (Some(args.first.clone()), text),
@@ -135,7 +139,8 @@ pub(crate) fn tell(reply: &SendReply, out: &mut Output) -> Result<Exit, Failure>
         }
         _ => {
             let code = reply.reason.clone().unwrap_or_else(|| reply.status.to_owned());
-            let why = reply.error.as_deref().map(many_lines).unwrap_or_default();
+            let why = reply.error.as_deref().map(|why| many_lines(&out.seen(why)));
+            let why = why.unwrap_or_default();
             let failure = Failure::new(exit, code, why);
             let hint =
                 (!run_id.is_empty()).then(|| format!("`annals runs show {run_id}` says more"));

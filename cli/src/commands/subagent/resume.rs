@@ -17,6 +17,7 @@ use crate::exit::{Exit, Failure};
 use crate::office::Office;
 use crate::output::text::{indented, many_lines, one_line};
 use crate::output::{Format, Output};
+use crate::shown::mask::MaskArgs;
 use crate::store::{self, Looked};
 use crate::{seat, typed};
 
@@ -44,6 +45,8 @@ pub(crate) struct Args {
     timeout: u64,
     #[command(flatten)]
     ways: Ways,
+    #[command(flatten)]
+    mask: MaskArgs,
 }
 
 /// The answer as an object.
@@ -67,6 +70,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
 }
 
 fn say(args: &Args, text: &str, context: &mut Context) -> Result<Exit, Failure> {
+    args.mask.on(&mut context.out)?;
     let message = typed::text(text)?;
     let engine = store::open_there(&context.global)?;
     let office = Office::of(&engine, &context.global, args.ways.workers())?;
