@@ -60,3 +60,54 @@ fn wrong() {
     write(home.path().join(".config/annals/annals.json5"), "{agents: [");
     assert_eq!(pairs(&told(&home, 1))[0], ("settings", "wrong"));
 }
+
+/// Goal: whether a worker lives is the worker's own rule: on another machine its lease tells, on this one its boot and its
+/// process. Method: a claim of another machine that still stands, and one that does not; one of an earlier boot here.
+#[test]
+fn claims_of_other_machines() {
+    let here = rustix::system::uname().nodename().to_str().expect("UTF-8").to_owned();
+    for (host, until, result) in [
+        ("another", "2999-01-01", "well"),
+        ("another", "2026-01-01", "wrong"),
+        (here.as_str(), "2999-01-01", "wrong"),
+    ] {
+        let home = Home::new();
+        home.push("cli", "a", "hello");
+        let run = "{'runId':'r','sessionKey':'cli:a','sessionId':'s','kind':'ask','agentId':'a','chainId':'c','hop':0,'timeoutSeconds':0,'deliver':false}";
+        append(&home.store(), "run:r", "run.requested", run);
+        let claim = format!(
+            "{{'runId':'r','worker':'w','pid':1,'processStart':'0','bootId':'none','host':'{host}','leaseUntil':'{until}T00:00:00.000000Z'}}"
+        );
+        append(&home.store(), "run:r", "run.claimed", &claim);
+        let exit = i32::from(result == "wrong");
+        let told = told(&home, exit);
+        assert!(pairs(&told).contains(&("runs", result)), "{host} {until}: {told:?}");
+    }
+}
+
+/// Goal: a sink that nothing could go out by is wrong before anything is lost by it. Method: a program and a file that are
+/// there; a program, a folder that are not; a folder in the place of a file; an address, which is not tried.
+#[test]
+fn sinks() {
+    let home = Home::new();
+    let sinks = "{sinks: {a: {type: 'exec', command: '/bin/sh'}, b: {type: 'exec', command: 'no-such-program-1'},
+        c: {type: 'file', path: 'out.jsonl'}, d: {type: 'file', path: 'nowhere/out.jsonl'},
+        e: {type: 'file', path: '.'}, f: {type: 'http', url: 'http://127.0.0.1:1/'}}}";
+    write(home.path().join(".config/annals/annals.json5"), sinks);
+    let ran = home.run(&["doctor", "--json"]);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    let answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let checks = answer["checks"].as_array().expect("checks");
+    let found: Vec<(&str, &str)> = checks
+        .iter()
+        .filter(|check| check["what"] == "sink")
+        .map(|check| (check["result"].as_str().expect("a"), check["found"].as_str().expect("b")))
+        .collect();
+    let results: Vec<&str> = found.iter().map(|(result, _)| *result).collect();
+    assert_eq!(results, ["well", "wrong", "well", "wrong", "wrong", "well"], "{found:?}");
+    for (at, words) in [(1, "no-such-program-1"), (3, "there is no folder"), (4, "is a folder")] {
+        assert!(found[at].1.contains(words), "{found:?}");
+    }
+    let folder = home.path().join(".config/annals");
+    assert!(!folder.join("out.jsonl").exists(), "looking made a file");
+}

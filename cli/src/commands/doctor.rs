@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use annals_engine::session::work::Work;
+use annals_engine::clock::Timestamp;
+use annals_engine::session::work::{Claim, Work};
 use annals_engine::store::Health;
-use annals_tools::run::{AgentSpec, ProcessIdentity};
+use annals_tools::run::deliver::Needs;
+use annals_tools::run::{AgentSpec, Machine, Sinks};
 use serde::Serialize;
 
 use crate::commands::Context;
@@ -18,8 +20,8 @@ use crate::{settings, store};
 /// Look for what keeps annals from working here
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Looks at the settings, the store, the agents' commands, the work at hand and the transcripts of other \
-programs, and says what to do. Changes nothing. Exit code 1 when something is wrong; what is only \
+Looks at the settings, the store, the agents' commands, the sinks, the work at hand and the transcripts of \
+other programs, and says what to do. Changes nothing. Exit code 1 when something is wrong; what is only \
 worth knowing is a note.
 
 Examples:
@@ -81,6 +83,7 @@ pub(crate) fn run(_: &Args, context: &mut Context) -> Result<Exit, Failure> {
     if settings_are_well {
         checks.extend(the_store(context));
         checks.extend(the_agents());
+        checks.extend(the_sinks());
     }
     checks.push(the_transcripts());
     let ok = checks.iter().all(|check| check.result != Verdict::Wrong);
@@ -156,25 +159,19 @@ fn the_store(context: &Context) -> Vec<Check> {
         Err(error) => Check::failed("store", error.into()),
     }];
     match engine.work() {
-        Ok(work) => checks.extend(the_work(work.state())),
+        Ok(work) => checks.extend(the_work(work.state(), context.out.now)),
         Err(error) => checks.push(Check::failed("runs", error.into())),
     }
     checks
 }
 
 /// Runs that nobody is at, and what waits to go out.
-fn the_work(work: &Work) -> Vec<Check> {
+fn the_work(work: &Work, now: Timestamp) -> Vec<Check> {
     let runs = work.runs();
-    let dead = runs.iter().filter(|run| {
-        run.claim.as_ref().is_some_and(|claim| {
-            let process = ProcessIdentity {
-                pid: claim.pid,
-                start: claim.process_start.clone(),
-                boot_id: claim.boot_id.clone(),
-            };
-            !process.is_alive()
-        })
-    });
+    // Where the system does not tell which process this is no worker of it has claimed anything.
+    let machine = Machine::here().ok();
+    let gone = |claim: &Claim| machine.as_ref().and_then(|machine| machine.fate(claim, now));
+    let dead = runs.iter().filter(|run| run.claim.as_ref().and_then(&gone).is_some());
     let dead = dead.count() as u64;
     let waiting = runs.iter().filter(|run| !run.is_claimed()).count() as u64;
     let mut checks = Vec::new();
@@ -222,6 +219,58 @@ fn the_agents() -> Vec<Check> {
         ),
     };
     specs.iter().map(check).collect()
+}
+
+/// Sinks whose messages could not go out from here.
+fn the_sinks() -> Vec<Check> {
+    let sinks = match settings::get().and_then(|config| Ok(Sinks::of(config)?)) {
+        Ok(sinks) => sinks,
+        Err(failure) => return vec![Check::failed("sinks", failure)],
+    };
+    let check = |(channel, needs): (&str, Needs<'_>)| match needs {
+        Needs::Program(program, cwd) => {
+            match found(Path::new(program), cwd.unwrap_or(Path::new(""))) {
+                Some(path) => Check::well("sink", format!("{channel}: {}", path.display())),
+                None => Check::wrong(
+                    "sink",
+                    format!("{channel}: there is no {program}"),
+                    Some(format!("install the program, or name it in sinks.{channel}.command")),
+                ),
+            }
+        }
+        Needs::File(path) => match writable(path) {
+            Ok(()) => Check::well("sink", format!("{channel}: {}", path.display())),
+            Err(why) => Check::wrong(
+                "sink",
+                format!("{channel}: {why}"),
+                Some(format!("name a file in sinks.{channel}.path that can be written to")),
+            ),
+        },
+        Needs::Nothing => Check::well("sink", format!("{channel}: it needs nothing here")),
+    };
+    sinks.iter().map(|(channel, sink)| check((channel, sink.needs()))).collect()
+}
+
+/// Whether a file can be appended to, or made where it is not there.
+///
+/// # Errors
+/// Why not.
+fn writable(path: &Path) -> Result<(), String> {
+    use rustix::fs::{Access, access};
+    if path.is_dir() {
+        return Err(format!("{} is a folder", path.display()));
+    }
+    if path.exists() {
+        let may = access(path, Access::READ_OK | Access::WRITE_OK);
+        return may.map_err(|e| format!("{} cannot be written to: {e}", path.display()));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(format!("there is no folder {}", folder.display()));
+    }
+    let may = access(folder, Access::WRITE_OK | Access::EXEC_OK);
+    may.map_err(|e| format!("nothing can be made in {}: {e}", folder.display()))
 }
 
 /// Where a command is, looked for as a shell would.

@@ -7,6 +7,7 @@
 //! | [`deliver`] | the sinks: a command, an address, a file, or the log |
 //! | [`dialect`] | what the process prints, read as a reply |
 //! | [`setup`], [`worker`] | the settings of all of it; who claims runs, has them made, and records what came of them |
+//! | [`fate`] | whether anybody is at a claimed run any more |
 //! | [`staff`] | sees to it that a worker is there |
 //! | [`process`], [`reaper`] | which process is which across restarts, and the end of those that a dead worker left |
 //!
@@ -16,6 +17,7 @@ pub mod arguments;
 pub mod attachments;
 pub mod deliver;
 pub mod dialect;
+pub mod fate;
 mod preset;
 pub mod process;
 mod prompt;
@@ -27,6 +29,7 @@ pub mod staff;
 pub mod worker;
 
 pub use deliver::Sinks;
+pub use fate::Machine;
 pub use process::ProcessIdentity;
 pub use runner::{Heard, Job, Outcome, Runner, Stop};
 pub use setup::Setup;

@@ -15,7 +15,7 @@ use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
 use super::line_of;
-use super::sink::{Said, Sent};
+use super::sink::{Needs, Said, Sent};
 use crate::run::runner::VARIABLES;
 use crate::run::worker::Parcel;
 
@@ -63,6 +63,10 @@ impl Exec {
             cwd: said.config.folder().filter(|folder| folder.is_dir()).map(PathBuf::from),
             timeout: said.timeout,
         })
+    }
+
+    pub(super) fn needs(&self) -> Needs<'_> {
+        Needs::Program(&self.command, self.cwd.as_deref())
     }
 
     pub(super) async fn send(&self, parcel: &Parcel) -> Sent {

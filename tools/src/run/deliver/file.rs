@@ -23,6 +23,10 @@ impl File {
         Ok(Self { path: folder.join(path) })
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) async fn send(&self, parcel: &Parcel) -> Sent {
         let (path, line) = (self.path.clone(), line_of(parcel));
         let appended = tokio::task::spawn_blocking(move || append(&path, &line)).await;

@@ -17,7 +17,7 @@ use annals_engine::config::Config;
 use annals_engine::session::run::Tried;
 use serde::Serialize;
 
-pub use sink::{Sent, Sink};
+pub use sink::{Needs, Sent, Sink};
 
 use super::worker::{Carrier, Parcel};
 
@@ -43,6 +43,11 @@ impl Sinks {
             by_channel.insert(channel.to_ascii_lowercase(), Sink::of(config, channel)?);
         }
         Ok(Self { by_channel, log: Sink::log() })
+    }
+
+    /// Every sink that the settings name, with its channel.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Sink)> {
+        self.by_channel.iter().map(|(channel, sink)| (channel.as_str(), sink))
     }
 
     /// The sink of a channel.

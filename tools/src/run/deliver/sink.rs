@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use annals_engine::config::Config;
@@ -27,6 +28,17 @@ enum Sort {
     Http(Http),
     File(File),
     Log,
+}
+
+/// What a sink needs of the machine that it works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs<'a> {
+    /// A program, named as a shell would be told it, and the folder that it is started in, where that is known.
+    Program(&'a str, Option<&'a Path>),
+    /// A file that can be appended to.
+    File(&'a Path),
+    /// Nothing that could be looked at.
+    Nothing,
 }
 
 /// What became of one try: with a reason code that stays, and what was seen, in words.
@@ -91,6 +103,16 @@ impl Sink {
             Sort::Http(_) => "http",
             Sort::File(_) => "file",
             Sort::Log => "log",
+        }
+    }
+
+    /// What it needs here.
+    #[must_use]
+    pub fn needs(&self) -> Needs<'_> {
+        match &self.sort {
+            Sort::Exec(exec) => exec.needs(),
+            Sort::File(file) => Needs::File(file.path()),
+            Sort::Http(_) | Sort::Log => Needs::Nothing,
         }
     }
 

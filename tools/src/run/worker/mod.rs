@@ -27,6 +27,7 @@ use tokio::sync::watch;
 pub use carrier::{Carrier, Parcel};
 pub use job::{before_the_end, hash_of};
 
+use super::fate::{Machine, host};
 use super::process::ProcessIdentity;
 use super::runner::Runner;
 use super::setup::Setup;
@@ -57,7 +58,7 @@ pub struct Worker {
     carrier: Arc<dyn Carrier>,
     name: String,
     identity: ProcessIdentity,
-    host: String,
+    machine: Machine,
     tell: Option<Tell>,
 }
 
@@ -93,9 +94,9 @@ impl Worker {
     pub fn new(engine: Engine, setup: Arc<Setup>, carrier: Arc<dyn Carrier>) -> Result<Self> {
         let identity = ProcessIdentity::own()?;
         let name = EventId::new(engine.clock().now()).to_string();
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let machine = Machine { host: host(), boot_id: identity.boot_id.clone() };
         let runner = Runner::default();
-        Ok(Self { engine, setup, runner, carrier, name, identity, host, tell: None })
+        Ok(Self { engine, setup, runner, carrier, name, identity, machine, tell: None })
     }
 
     /// The same, which tells of errors of the store that it waits to be over.
@@ -167,7 +168,7 @@ impl Worker {
             pid: self.identity.pid,
             process_start: self.identity.start.clone(),
             boot_id: self.identity.boot_id.clone(),
-            host: self.host.clone(),
+            host: self.machine.host.clone(),
             lease_until: now.plus(stands),
             token_sha256: token_sha256.to_owned(),
         }

@@ -1,5 +1,4 @@
-//! Runs whose workers are gone. Whether one lives is known of this machine: its process, the moment that it started, the
-//! boot. Of other machines only the lease tells.
+//! Runs whose workers are gone: they are ended, or taken on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +8,6 @@ use annals_engine::session::event::RunStatus;
 use annals_engine::session::run::{Batch, Claimed, End, Stage, claim_again};
 use annals_engine::session::work::{Claim, Job as Wanted, Work};
 
-use super::super::process::ProcessIdentity;
 use super::super::reaper;
 use super::super::spec::OnLost;
 use super::job;
@@ -60,19 +58,7 @@ impl Shift<'_> {
             // It was this worker's, and is not among its runs.
             return Some(RunStatus::Interrupted);
         }
-        if claim.host != self.worker.host {
-            let over = claim.lease_until < self.worker.engine.clock().now();
-            return over.then_some(RunStatus::Lost);
-        }
-        if claim.boot_id != self.worker.identity.boot_id {
-            return Some(RunStatus::Interrupted);
-        }
-        let process = ProcessIdentity {
-            pid: claim.pid,
-            start: claim.process_start.clone(),
-            boot_id: claim.boot_id.clone(),
-        };
-        (!process.is_alive()).then_some(RunStatus::Lost)
+        self.worker.machine.fate(claim, self.worker.engine.clock().now())
     }
 
     async fn take_or_end(
