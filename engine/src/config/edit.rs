@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, Result};
 
 use super::load::agents_have_ids;
+use super::strict;
 use super::table::Setting;
 use super::tree::{Step, leaves, parse, setting_at};
 
@@ -64,7 +65,7 @@ pub fn edit(text: &str, path: &str, given: &str) -> Result<Edited> {
 
 /// The value that a text stands for.
 fn read(setting: &Setting, given: &str) -> Result<Value> {
-    match json5::from_str::<Value>(given) {
+    match strict::value(given) {
         Ok(list @ Value::Array(_)) => setting.kind.check(&list),
         _ => setting.kind.read(given),
     }
@@ -288,7 +289,12 @@ mod tests {
         refused(FILE, "session.maxTurns", "0", "session.maxTurns is a whole number");
         refused("{ session: 3 }", "session.maxTurns", "3", "the file has no place");
         refused("{ session: [] ", "session.maxTurns", "3", "not JSON5");
-        refused("{ session: {}, session: { maxTurns: 2 } }", "session.maxTurns", "3", "by hand");
+        refused(
+            "{ session: {}, session: { maxTurns: 2 } }",
+            "session.maxTurns",
+            "3",
+            "each name once",
+        );
     }
 
     /// Goal: a file that is wrong is mended setting by setting. Method: two bad values, one of them set.

@@ -7,6 +7,8 @@ use crate::session::key::{AgentId, Channel};
 use crate::session::policy::SendPolicy;
 use crate::session::reset::Zone;
 
+use super::strict;
+
 /// What a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -115,7 +117,7 @@ impl Kind {
                 text.split(',').map(str::trim).filter(|t| !t.is_empty()).collect()
             }
             Self::SendPolicy | Self::Ignored => {
-                json5::from_str(text).unwrap_or_else(|_| Value::from(text))
+                strict::value(text).unwrap_or_else(|_| Value::from(text))
             }
             _ => Value::from(text),
         };

@@ -23,26 +23,39 @@ pub struct Sources<'a> {
     pub file: Option<(&'a Path, &'a str)>,
 }
 
-/// Something in the file that is no setting. It has no effect.
+/// Something in the settings that has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// Where it stands.
-    pub path: String,
-    /// The known name that is most like it.
-    pub nearest: Option<String>,
+pub enum Warning {
+    /// It is no setting.
+    Unknown {
+        /// Where it stands.
+        path: String,
+        /// The known name that is most like it.
+        nearest: Option<String>,
+    },
+    /// A rule that resets by idle time is said without any.
+    NeverIdle {
+        /// Where the rule stands.
+        path: String,
+    },
 }
 
 impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} is not a setting", self.path)?;
-        match &self.nearest {
-            Some(name) => write!(f, "; did you mean {name}?"),
-            None => Ok(()),
+        match self {
+            Self::Unknown { path, nearest } => {
+                write!(f, "{path} is not a setting")?;
+                nearest.as_ref().map_or(Ok(()), |name| write!(f, "; did you mean {name}?"))
+            }
+            Self::NeverIdle { path } => write!(
+                f,
+                "{path}.mode is idle, and no idle time is set: nothing is reset by it; set {path}.idleMinutes"
+            ),
         }
     }
 }
 
-/// Reads all sources. What is in the file and is no setting comes as warnings.
+/// Reads all sources. What has no effect comes as warnings.
 ///
 /// # Errors
 /// `InvalidInput` for a value that its setting may not have: it names the variable, or the path in the file, and the
@@ -87,6 +100,8 @@ pub fn load(sources: &Sources<'_>) -> Result<(Config, Vec<Warning>)> {
     let values = named.filter_map(|name| (sources.variable)(name)?.into_string().ok());
     config.masked = values.collect();
     config.watch_rules()?;
+    let idle = config.rules_without_idle_time().into_iter();
+    warnings.extend(idle.map(|path| Warning::NeverIdle { path }));
     Ok((config, warnings))
 }
 

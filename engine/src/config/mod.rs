@@ -7,6 +7,7 @@ mod edit;
 mod file;
 mod kind;
 mod load;
+mod strict;
 mod tree;
 mod typed;
 mod watches;

@@ -305,3 +305,57 @@ fn agents_that_run() {
         ]
     );
 }
+
+/// Goal: nothing of a file is lost in silence: a name that stands twice and a number that is none are errors, with path and
+/// line. Method: both, at the root and deep.
+#[test]
+fn nothing_is_lost_in_silence() {
+    check_error(
+        "{session: {scope: 'global'},\n session: {maxTurns: 3}}",
+        &[],
+        &["said twice", "(/c/annals.json5, field session)"],
+    );
+    check_error(
+        "{agents: {list: [{id: 'a', run: {command: 'x', command: 'y'}}]}}",
+        &[],
+        &["said twice", "agents.list[0].run.command"],
+    );
+    check_error("{session: {maxTurns: NaN}}", &[], &["NaN", "session.maxTurns"]);
+    check_error(
+        "{session: {reset: {idleMinutes: Infinity}}}",
+        &[],
+        &["inf", "session.reset.idleMinutes"],
+    );
+}
+
+/// Goal: a rule that goes by idle time and has none is told, and one that has it from elsewhere is not. Method: the general
+/// rule, one of a type, one of a channel; minutes beside it, in the general rule, in the variable for chats.
+#[test]
+fn idle_without_minutes() {
+    let told = |text: &str| -> Vec<String> {
+        let (_, warnings) = read(text, &[]).unwrap();
+        warnings.iter().map(ToString::to_string).collect()
+    };
+    let told_of = |text: &str| -> Vec<String> {
+        let path = |warning: &String| warning.split(".mode is idle").next().unwrap().to_owned();
+        told(text).iter().map(path).collect()
+    };
+    let general = told("{session: {reset: {mode: 'idle'}}}");
+    assert!(general[0].contains("set session.reset.idleMinutes"), "{general:?}");
+    assert_eq!(told_of("{session: {reset: {mode: 'idle', idleMinutes: 0}}}"), ["session.reset"]);
+    assert_eq!(
+        told_of("{session: {resetByType: {group: {mode: 'idle'}}}}"),
+        ["session.resetByType.group"]
+    );
+    let both = "{session: {reset: {mode: 'idle', idleMinutes: 5}, resetByType: {group: {mode: 'idle'}}, resetByChannel: {irc: {mode: 'idle'}}}}";
+    assert_eq!(told_of(both), ["session.resetByChannel.irc"]);
+    for well in [
+        "{session: {reset: {mode: 'idle', idleMinutes: 5}}}",
+        "{session: {reset: {mode: 'idle'}, idleMinutes: 5}}",
+        "{session: {reset: {mode: 'idle'}, channelIdleMinutes: 5}}",
+        "{session: {reset: {mode: 'daily'}}}",
+        "{}",
+    ] {
+        assert_eq!(told(well), [""; 0], "{well}");
+    }
+}

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 
 use super::Warning;
 use super::kind::Kind;
+use super::strict::{self, Wrong};
 use super::table::{SETTINGS, Setting};
 
 /// A setting's value, and the concrete path at which it stood.
@@ -25,7 +26,7 @@ pub(super) fn leaves(text: &str) -> Result<(Vec<Leaf>, Vec<Warning>)> {
 /// `InvalidInput` when it is not JSON5, with line and column; when it is nested too deep or no object.
 pub(super) fn parse(text: &str) -> Result<Value> {
     check_depth(text)?;
-    let root: Value = json5::from_str(text).map_err(|e| unreadable(&e))?;
+    let root: Value = strict::value(text).map_err(unreadable)?;
     if !root.is_object() {
         return Err(Error::invalid("the configuration is not an object")
             .hint("it looks like { session: { reset: { mode: \"daily\", atHour: 4 } } }"));
@@ -125,12 +126,19 @@ fn check_depth(text: &str) -> Result<()> {
     Ok(())
 }
 
-fn unreadable(error: &json5::Error) -> Error {
-    let place = error
-        .position()
-        .map(|at| format!("line {}, column {}: ", at.line + 1, at.column + 1))
-        .unwrap_or_default();
-    Error::invalid(format!("the configuration is not JSON5: {place}{error}"))
+fn unreadable(wrong: Wrong) -> Error {
+    match wrong {
+        Wrong::Syntax(error) => {
+            let place = error
+                .position()
+                .map(|at| format!("line {}, column {}: ", at.line + 1, at.column + 1))
+                .unwrap_or_default();
+            Error::invalid(format!("the configuration is not JSON5: {place}{error}"))
+        }
+        Wrong::Lost { path, why } => Error::invalid(why)
+            .field(path)
+            .hint("write each name once, and numbers as digits: one of two values would be lost"),
+    }
 }
 
 struct Walk {
@@ -182,7 +190,7 @@ impl Walk {
             return self.below(&full, &inner, value);
         }
         let nearest = nearest(name, &names(candidates));
-        self.warnings.push(Warning { path: full, nearest });
+        self.warnings.push(Warning::Unknown { path: full, nearest });
         Ok(())
     }
 

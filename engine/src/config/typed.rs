@@ -194,6 +194,28 @@ impl Config {
         })
     }
 
+    /// The rules on resets that go by idle time and have none.
+    pub(super) fn rules_without_idle_time(&self) -> Vec<String> {
+        let rules = self.reset_rules(Zone::utc());
+        // What is set for the chats of channels is their idle time.
+        if rules.channel_chats_idle_minutes.is_some_and(|minutes| minutes > 0) {
+            return Vec::new();
+        }
+        let general = rules.general.idle_minutes.unwrap_or(0);
+        let mut places = vec!["session.reset".to_owned()];
+        for below in ["session.resetByType.", "session.resetByChannel."] {
+            places.extend(self.names_below(below).map(|name| format!("{below}{name}")));
+        }
+        places.retain(|place| {
+            let said = self.reset_at(place);
+            // Only a rule for one channel takes nothing from the general one.
+            let inherits = !place.starts_with("session.resetByChannel.");
+            let inherited = if inherits && rules.general.mode == said.mode { general } else { 0 };
+            said.mode == Some(ResetMode::Idle) && said.idle_minutes.unwrap_or(inherited) == 0
+        });
+        places
+    }
+
     fn reset_at(&self, path: &str) -> Override {
         Override {
             mode: self.text(&format!("{path}.mode")).and_then(ResetMode::from_word),
