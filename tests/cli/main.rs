@@ -34,6 +34,7 @@ mod seats;
 mod sends;
 mod sessions;
 mod settings;
+mod states;
 mod stores;
 mod tools;
 mod transcripts;

@@ -1,6 +1,7 @@
 //! `runs list`: one row a run, the newest first.
 
 use annals_engine::clock::Timestamp;
+use annals_engine::session::moment::Moment;
 use annals_engine::session::runs::{Run, RunState, Runs};
 use annals_tools::Seat;
 use annals_tools::registry::Tool;
@@ -14,6 +15,7 @@ use crate::output::text::{grouped, one_line};
 use crate::output::{Format, Output, say};
 use crate::seat;
 use crate::store::Looked;
+use crate::when::{self, Bound};
 
 /// List runs, the newest first
 #[derive(Debug, clap::Args)]
@@ -24,11 +26,18 @@ given no sign of life since.
 
 Examples:
   annals runs list --open
+  annals runs list --open --since yesterday --until 2h
   annals runs list --open --json | jq -r '.runs[] | select(.ageMs > 600000) | .runId'")]
 pub(crate) struct Args {
     /// Only runs that have not ended
     #[arg(long)]
     open: bool,
+    /// Only runs asked for since then: 2h, 3d, yesterday, 14:30, an ISO time, or #42 for a place in the log
+    #[arg(long, value_name = "WHEN", value_hint = clap::ValueHint::Other)]
+    since: Option<String>,
+    /// Only runs asked for until then; the same forms
+    #[arg(long, value_name = "WHEN", value_hint = clap::ValueHint::Other)]
+    until: Option<String>,
     /// How many rows at most; 0 for all
     #[arg(short = 'n', long, value_name = "N", value_hint = clap::ValueHint::Other, default_value_t = 50)]
     limit: usize,
@@ -50,6 +59,7 @@ struct Answer<'a> {
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let out = &mut context.out;
     out.only("runs list", &[Format::Table, Format::Json, Format::Jsonl, Format::Csv])?;
+    let window = when::range(args.since.as_ref(), args.until.as_ref(), out.now, &out.zone)?;
     let engine = seat::open(&context.global)?;
     let caller = seat::caller(&engine)?;
     let (runs, losses) = read::<Runs>(engine.store(), &["run."])?;
@@ -61,6 +71,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         Tool::of("runs_wait")?.guarded(&caller, &view, None, || Ok(()))?;
         wanted.retain(|run| sees(&caller, view.sessions.state(), run));
     }
+    wanted.retain(|run| was_asked_for(run, window));
     let open = wanted.iter().filter(|run| run.state.is_open()).count();
     wanted.retain(|run| run.state.is_open() || !args.open);
     wanted.reverse();
@@ -89,6 +100,22 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     }
     warn(&losses, out)?;
     Ok(Exit::Ok)
+}
+
+/// Whether a run was asked for between these bounds; of one whose request is not known its first sign counts.
+fn was_asked_for(run: &Run, (since, until): (Option<Bound>, Option<Bound>)) -> bool {
+    let moment =
+        [run.requested, run.claimed, run.started, run.finished].into_iter().flatten().next();
+    let Some(Moment { seq, at }) = moment else { return since.is_none() && until.is_none() };
+    let after = |bound| match bound {
+        Bound::Time(since) => at >= since,
+        Bound::Seq(first) => seq >= first.0,
+    };
+    let before = |bound| match bound {
+        Bound::Time(until) => at <= until,
+        Bound::Seq(last) => seq <= last.0,
+    };
+    since.is_none_or(after) && until.is_none_or(before)
 }
 
 const COLUMNS: [Column; 7] = [
