@@ -239,6 +239,11 @@ fn read<T: DeserializeOwned + JsonSchema>(args: Value) -> Result<T> {
                 .hint(legal(&schema_of::<T>(), "")));
         }
     };
+    let schema = schema_of::<T>();
+    if let Some((path, given)) = list_for_object(&schema, &args, "") {
+        let message = format!("the arguments do not fit: {path} is {}", told(given));
+        return Err(Error::invalid(message).hint(legal(&schema, &path)).field(path));
+    }
     serde_path_to_error::deserialize(&args).map_err(|e| {
         let path = e.path().to_string();
         let known = path != ".";
@@ -249,9 +254,28 @@ fn read<T: DeserializeOwned + JsonSchema>(args: Value) -> Result<T> {
             _ => said,
         };
         let error = Error::invalid(format!("the arguments do not fit: {why}"))
-            .hint(legal(&schema_of::<T>(), if known { &path } else { "" }));
+            .hint(legal(&schema, if known { &path } else { "" }));
         error.field(if known { path } else { "arguments".to_owned() })
     })
+}
+
+/// The first list where an object belongs: the library would take it apart as the fields of a type, in their order.
+fn list_for_object<'v>(
+    schema: &Value,
+    value: &'v Value,
+    path: &str,
+) -> Option<(String, &'v Value)> {
+    match value {
+        Value::Array(_) if schema["type"] == "object" => Some((path.to_owned(), value)),
+        Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+            list_for_object(&schema["items"], item, &format!("{path}[{index}]"))
+        }),
+        Value::Object(members) => members.iter().find_map(|(name, member)| {
+            let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            list_for_object(&schema["properties"][name.as_str()], member, &below)
+        }),
+        _ => None,
+    }
 }
 
 /// What stands at a path.
