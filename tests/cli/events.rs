@@ -119,6 +119,10 @@ fn filters() {
     check(&["--since", "1h"], &all);
     check(&["--until", "1h"], &[]);
     check(&["--since", "yesterday", "--type", "policy"], &["policy.changed"]);
+    check(
+        &["--type", "spawn,error", "--since", "1h", "--session", "agent:main:*", "--limit", "50"],
+        &["spawn.accepted", "run.finished", "send.refused"],
+    );
     check(&["-n", "2", "--type", "session"], &["session.opened", "session.opened"]);
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Home, Ran, append, configure_agents};
+use crate::support::{Home, Ran, append, configure_agents, write};
 
 /// Goal: arguments that do not fit are told in words of arguments, with what would fit, and not in those of the program.
 /// Method: values of each sort in the place of others, whole and inside.
@@ -20,6 +20,12 @@ fn arguments_that_do_not_fit() {
         ("sessions_list", "{\"limit\":-1}", "limit is -1"),
         ("sessions_list", "{\"limit\":1.5}", "limit is 1.5"),
         ("sessions_spawn", "{\"task\":{}}", "task is an object"),
+        ("sessions_spawn", "{\"task\":\"x\",\"attachAs\":[\"y\"]}", "attachAs is a list"),
+        (
+            "sessions_spawn",
+            "{\"task\":\"x\",\"attachments\":[[\"a\",\"b\",\"utf8\",\"text/plain\"]]}",
+            "attachments[0] is a list",
+        ),
         (
             "sessions_spawn",
             "{\"task\":\"x\",\"attachments\":[\"y\"]}",
@@ -100,4 +106,39 @@ fn nothing_said() {
         }
     }
     assert_eq!(turns(&home), before);
+}
+
+/// Goal: a search finds each session in which something was said, however many there are, and says where and when. Method: a
+/// thousand sessions that are imported, of which ten say the word.
+#[test]
+fn a_search_over_a_thousand_sessions() {
+    let home = Home::new();
+    let mut lines = String::new();
+    for number in 0..1_000 {
+        let word = if number % 100 == 7 { "ontology" } else { "weather" };
+        let head = format!(
+            "{{\"annals\":1,\"session\":\"telegram:{number}\",\"time\":\"2026-05-01T10:00:00.000000Z\","
+        );
+        let id = format!("01a22db0-c305-7523-9d32-{number:012x}");
+        lines += &format!(
+            "{head}\"type\":\"session.opened\",\"id\":\"{id}\",\"sessionId\":\"s{number}\",\"kind\":\"other\",\"agentId\":\"main\",\"channel\":\"telegram\",\"chatId\":\"{number}\",\"spawnDepth\":0}}\n"
+        );
+        let id = format!("01a22db0-c305-7524-9d32-{number:012x}");
+        lines += &format!(
+            "{head}\"type\":\"turn\",\"id\":\"{id}\",\"sessionId\":\"s{number}\",\"role\":\"user\",\"from\":\"external\",\"content\":\"about the {word} of {number}\"}}\n"
+        );
+    }
+    let file = home.path().join("all.jsonl");
+    write(&file, lines);
+    home.ok(&["import", &file.display().to_string()]);
+    let found = home.json(&["tools", "call", "sessions_search", "{\"query\":\"Ontology\"}"]);
+    let results = found["results"].as_array().expect("results");
+    assert_eq!((results.len(), &found["truncated"]), (10, &false.into()), "{found}");
+    for hit in results {
+        let key = hit["key"].as_str().expect("a key");
+        let number = key.strip_prefix("telegram:").expect("a chat");
+        assert_eq!(hit["snippet"], format!("about the ontology of {number}"));
+        assert_eq!((&hit["time"], hit["seq"].is_u64()), (&1_777_629_600_000_u64.into(), true));
+    }
+    assert_eq!(home.json(&["sessions", "list", "--json"])["total"], 1_000);
 }
