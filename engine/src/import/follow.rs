@@ -33,6 +33,8 @@ pub struct Following<'s> {
     paths: Vec<PathBuf>,
     /// The files as they were when they were read.
     stamps: BTreeMap<PathBuf, Stamp>,
+    /// Those that were so fresh then that they may be others with the same stamps.
+    fresh: BTreeSet<PathBuf>,
     found: Vec<Discovery>,
     kept: Option<Pursuit>,
     /// Whether it was looked for what there is.
@@ -79,6 +81,7 @@ impl<'s> Following<'s> {
             files,
             paths,
             stamps: BTreeMap::new(),
+            fresh: BTreeSet::new(),
             found: Vec::new(),
             kept: Some(Pursuit::default()),
             looked: false,
@@ -143,7 +146,7 @@ impl<'s> Following<'s> {
         let may_differ =
             |path: &PathBuf| self.all_hinted || self.notice.is_some() || self.hinted.contains(path);
         let is_meant = |path: &PathBuf, stamp: &Stamp| {
-            self.stamps.get(path) != Some(stamp) || stamp.is_fresh(now) && may_differ(path)
+            self.stamps.get(path) != Some(stamp) || self.fresh.contains(path) && may_differ(path)
         };
         let changed: BTreeMap<PathBuf, Stamp> = scan
             .iter()
@@ -166,7 +169,13 @@ impl<'s> Following<'s> {
             Ok(()) => {
                 self.hinted.clear();
                 self.all_hinted = false;
-                self.stamps.extend(changed.into_iter().filter(|(path, _)| begun.contains(path)));
+                for (path, stamp) in changed.into_iter().filter(|(path, _)| begun.contains(path)) {
+                    match stamp.is_fresh(now) {
+                        true => drop(self.fresh.insert(path.clone())),
+                        false => drop(self.fresh.remove(&path)),
+                    }
+                    self.stamps.insert(path, stamp);
+                }
             }
             Err(e) if *e.kind() == ErrorKind::NotFound => {
                 self.kept = Some(Pursuit::default());
