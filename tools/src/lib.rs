@@ -4,6 +4,7 @@
 
 pub mod agents;
 pub mod caller;
+mod calls;
 pub mod desk;
 pub mod fault;
 pub mod history;

@@ -105,12 +105,14 @@ fn batches() {
     let mut after = "0".to_owned();
     let mut all: Vec<Value> = Vec::new();
     loop {
-        let path = format!("GET /v1/events?session=telegram:42&after={after}");
+        let path = format!("GET /v1/events?session=telegram:42&limit=2&after={after}");
         let answer = server.say(&path, &head, b"");
         let events = answer.ok();
         assert_eq!(answer.header("content-type"), Some("application/cloudevents-batch+json"));
         after = answer.header("annals-cursor").expect("a cursor").to_owned();
-        if events.as_array().expect("an array").is_empty() {
+        let count = events.as_array().expect("an array").len();
+        assert!(count <= 2, "{events}");
+        if count == 0 {
             break;
         }
         all.extend(events.as_array().expect("an array").clone());
@@ -140,6 +142,7 @@ fn what_is_told_and_to_whom() {
         ("nonsense=1", 400, "invalid_input"),
         ("after=12", 400, "invalid_input"),
         ("mask=maybe", 400, "invalid_input"),
+        ("limit=0", 400, "invalid_input"),
         ("after=1.00000000.00000000000000000000000000000000", 410, "history_changed"),
     ] {
         server.get(&format!("/v1/events?{query}")).refused(status, code);

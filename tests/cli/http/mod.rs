@@ -21,7 +21,7 @@ fn chats(agents: &[(&str, &[&str])]) -> Home {
     let text = std::fs::read_to_string(&path).expect("the configuration");
     let mut config: Value = serde_json::from_str(&text).expect("JSON");
     let tokens = json!({ "guest": { "token": GUEST, "session": "telegram:42" },
-        "nobody": { "token": "nobody-token-0123456789", "session": "telegram:7" } });
+        "nobody": { "token": "nobody-token-0123456789", "session": "telegram:4" } });
     config["http"] = json!({ "tokens": tokens, "maxBodyBytes": 4096 });
     write(path, config.to_string());
     home.push("cli", "default", "the owner's plans");
@@ -207,15 +207,21 @@ fn a_stop_answers_who_waits() {
 fn not_ready() {
     let home = chats(&[("main", &["echo"])]);
     let server = Server::of(&home, &["--no-worker", "--no-watch"]);
-    assert_eq!(server.get("/readyz").status, 200);
+    let is_ready = || while server.get("/readyz").status != 200 {};
+    is_ready();
     let lock = std::fs::File::open(home.store().join("lock.append")).unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();
     let answer = server.get("/readyz");
     answer.refused(503, "busy");
     assert_eq!(answer.header("retry-after"), Some("1"));
+    assert!(!answer.body.contains(home.path().to_str().unwrap()), "{answer:?}");
+    // However many ask, one alone waits for the lock, and whoever reads is served.
+    let host = [format!("Host: {}", server.address)];
+    let probes: Vec<_> = (0..40).map(|_| server.begin("GET /readyz", &host, b"")).collect();
     assert_eq!(server.get("/livez").status, 200);
-    drop(lock);
-    assert_eq!(server.get("/readyz").status, 200);
+    assert_eq!(server.json("/v1/sessions")["total"], 2);
+    drop((probes, lock));
+    is_ready();
 }
 
 /// Goal: settings under which the server cannot be are told before anything begins. Method: tokens that are too short,
@@ -230,6 +236,8 @@ fn what_cannot_be_served() {
         (json!({ "token": "münchen-münchen-münchen" }), "http.token"),
         (json!({ "tokens": { "a": { "token": "has a space inside" } } }), "http.tokens.a.token"),
         (json!({ "tokens": { "a": { "session": "cli:default" } } }), "http.tokens.a.token"),
+        (json!({ "tokens": { "a": { "token": same, "session": "" } } }), "http.tokens.a.session"),
+        (json!({ "allowedHosts": ["example.org:80"] }), "http.allowedHosts"),
         (json!({ "token": same, "tokens": { "a": { "token": same } } }), "http.tokens.a.token"),
     ] {
         write(&path, json!({ "http": http }).to_string());

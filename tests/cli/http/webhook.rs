@@ -146,9 +146,9 @@ fn who_may_call() {
         let error = answer.refused(401, "refused");
         assert!(error["hint"].is_string(), "{what}: {error}");
     }
-    // A repeat of what was signed is the same call.
-    let again = post(&server, &signed("m1", now, body), body).ok();
-    assert_eq!(again["repeated"], true);
+    // A repeat of what was signed is the same call, whatever somebody puts beside it.
+    let again = [&signed("m1", now, body)[..], &["Idempotency-Key: another".to_owned()]].concat();
+    assert_eq!(post(&server, &again, body).ok()["repeated"], true);
     server.end();
     assert_eq!(events(&home, "run.requested").len(), 1);
 }

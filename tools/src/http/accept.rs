@@ -10,10 +10,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use super::calls::stopped;
+use crate::calls::Calls;
 
 /// So many connections are open at a time; further ones wait in the system's queue.
 const CONNECTIONS_MAX: usize = 512;
@@ -27,15 +27,15 @@ const ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// So long it is waited when the system gives no more connections.
 const AFTER_AN_ERROR: Duration = Duration::from_millis(100);
 
-/// Serves connections until `stop` becomes true.
-pub(super) async fn serve(listener: TcpListener, routes: Router, mut stop: watch::Receiver<bool>) {
+/// Serves connections until all is to end.
+pub(super) async fn serve(listener: TcpListener, routes: Router, calls: &Calls) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             accepted = next(&listener, &room) => accepted,
-            () = stopped(&mut stop) => break,
+            () = calls.stopped() => break,
         };
         while connections.try_join_next().is_some() {}
         let Some((stream, permit)) = accepted else { continue };

@@ -12,24 +12,32 @@ pub(super) type Answer<T> = Result<T, Refusal>;
 
 /// An error on its way out.
 #[derive(Debug)]
-pub(super) struct Refusal(Error);
+pub(super) struct Refusal(StatusCode, Error);
+
+impl Refusal {
+    /// Something that was to come in did not come in time.
+    pub(super) const fn late(error: Error) -> Self {
+        Self(StatusCode::REQUEST_TIMEOUT, error)
+    }
+}
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        Self(error)
+        Self(status_of(error.kind()), error)
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        told(status_of(self.0.kind()), &self.0)
+        told(self.0, &self.1)
     }
 }
 
 /// An error with this status.
 pub(super) fn told(status: StatusCode, error: &Error) -> Response {
     let mut response = (status, Json(fault(error))).into_response();
-    if status == StatusCode::SERVICE_UNAVAILABLE {
+    // A store that takes no appends until it is opened anew is not worth another try soon.
+    if status == StatusCode::SERVICE_UNAVAILABLE && *error.kind() != ErrorKind::ReadOnly {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     if status == StatusCode::UNAUTHORIZED {
@@ -56,6 +64,7 @@ const fn status_of(kind: &ErrorKind) -> StatusCode {
         | ErrorKind::Unavailable
         | ErrorKind::Busy
         | ErrorKind::Indeterminate
+        | ErrorKind::Io
         | ErrorKind::ReadOnly => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }

@@ -12,9 +12,9 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::answer::told;
-use super::calls::Calls;
 use super::settings::HttpSettings;
 use super::tokens::Tokens;
+use crate::calls::Calls;
 use crate::host::Host;
 
 /// What the door goes by.
@@ -91,7 +91,7 @@ fn address_of(door: &Door, uri: &Uri, headers: &HeaderMap) -> Result<(), (Status
     if !origins.iter().all(from_here) {
         let error = Error::new(ErrorKind::Refused, "the request comes from a page of another site")
             .field("Origin")
-            .hint("http.allowedHosts in the configuration names the hosts whose pages may call");
+            .hint("pages of this host alone may call, whatever port they come from");
         return Err((StatusCode::FORBIDDEN, error));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The log as it comes, for its owner: server-sent events that a browser goes on with by itself, lines of JSON as `annals tail
+//! The log as it comes, for its owner: server-sent events, whose readers go on after the last id that they saw, lines of JSON as `annals tail
 //! -f --json` prints them, or one batch of CloudEvents after the other. Every event has the cursor to go on from, and
 //! what is missing is told as a gap where it is missing.
 
@@ -15,8 +15,8 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use self::feed::{Form, Looks, Reader};
 use super::answer::Answer;
-use super::calls::Calls;
 use super::query::pairs;
+use crate::calls::Calls;
 use crate::host::{Host, Identity};
 
 /// So many pieces wait for a reader that is slower than the log; then the log waits for it.
@@ -28,6 +28,8 @@ struct Wanted {
     after: After,
     filter: Filter,
     masked: bool,
+    /// The most events of a batch.
+    limit: Option<usize>,
 }
 
 /// Where to begin.
@@ -72,7 +74,7 @@ pub(super) async fn answer(
         Ok(Read::after(after).view(View::Durable))
     };
     if form == Form::Batch {
-        let batch = calls.look(move || looks.batch(read_from()?)).await?;
+        let batch = calls.look(move || looks.batch(read_from()?, wanted.limit)).await?;
         return Ok(batch.into_response());
     }
     let (pieces, taken) = mpsc::channel(PIECES_MAX);
@@ -96,7 +98,8 @@ pub(super) async fn answer(
 impl Wanted {
     /// What a query says; the header by which a reader goes on counts before it.
     fn read(query: &str, headers: &HeaderMap) -> Result<Self> {
-        let mut wanted = Self { after: After::Now, filter: Filter::default(), masked: true };
+        let mut wanted =
+            Self { after: After::Now, filter: Filter::default(), masked: true, limit: None };
         for pair in pairs(query) {
             let (name, text) = pair?;
             match name.as_str() {
@@ -107,10 +110,13 @@ impl Wanted {
                 "mask" if ["true", "false"].contains(&text.as_str()) => {
                     wanted.masked = text == "true";
                 }
+                "limit" if text.parse::<usize>().is_ok_and(|most| most > 0) => {
+                    wanted.limit = text.parse().ok();
+                }
                 _ => {
                     let error = Error::invalid(format!("the query says {name}={text}")).field(name);
                     return Err(error.hint(
-                        "it takes after=CURSOR or after=0, session=KEY and type=TYPE, several with commas or with a * at the end, and mask=false",
+                        "it takes after=CURSOR or after=0, session=KEY and type=TYPE, several with commas or with a * at the end, mask=false, and limit=N for a batch",
                     ));
                 }
             }

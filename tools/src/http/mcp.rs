@@ -3,19 +3,23 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use annals_engine::Result;
-use axum::extract::Request;
-use axum::http::{Method, StatusCode};
+use annals_engine::{Error, ErrorKind, Result};
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{Calls, stopped};
+use crate::calls::Calls;
 use crate::host::{Host, Identity};
 use crate::mcp::{Handler, Service};
+
+/// Calls that wait are answered within so long when all is to end, and their answers are sent within so long.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(3);
+const THROUGH_WITHIN: Duration = Duration::from_millis(250);
 
 type OfCaller = StreamableHttpService<Handler, LocalSessionManager>;
 
@@ -32,12 +36,7 @@ struct Shared {
 }
 
 impl Services {
-    pub(super) fn new(
-        host: Host,
-        body_max: usize,
-        calls: Calls,
-        mut stop: watch::Receiver<bool>,
-    ) -> Self {
+    pub(super) fn new(host: Host, body_max: usize, calls: Calls) -> Self {
         let ends = CancellationToken::new();
         // Which hosts and pages may call is the door's to say, for all routes alike.
         let config = StreamableHttpServerConfig::default()
@@ -45,9 +44,13 @@ impl Services {
             .disable_allowed_origins()
             .with_max_request_body_bytes(body_max)
             .with_cancellation_token(ends.clone());
-        let service = Service::new(host.clone(), stop.clone());
+        let service = Service::new(host.clone(), calls.clone());
+        let leaving = calls.clone();
         tokio::spawn(async move {
-            stopped(&mut stop).await;
+            leaving.stopped().await;
+            // Who waits is answered first; the answer has to come through.
+            drop(tokio::time::timeout(ANSWERED_WITHIN, leaving.at_rest()).await);
+            tokio::time::sleep(THROUGH_WITHIN).await;
             ends.cancel();
         });
         let by_caller = Mutex::default();
@@ -55,7 +58,7 @@ impl Services {
     }
 
     /// Answers a request of somebody.
-    pub(super) async fn answer(&self, who: Identity, request: Request) -> Response {
+    pub(super) async fn answer(&self, who: Identity, request: Request<Body>) -> Response {
         match self.of(who).await {
             Ok(service) => {
                 let ends = request.method() == Method::DELETE;
@@ -94,7 +97,10 @@ impl Services {
             return Ok(runs);
         }
         let host = self.0.host.clone();
-        let has_ended = move |who: &Identity| host.caller(who).is_err();
+        // What cannot be told now is told the next time.
+        let is_refusal = |error: &Error| *error.kind() == ErrorKind::Refused;
+        let has_ended =
+            move |who: &Identity| host.caller(who).err().as_ref().is_some_and(is_refusal);
         self.0.calls.look(move || Ok(runs.into_iter().filter(has_ended).collect())).await
     }
 

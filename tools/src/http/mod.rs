@@ -14,7 +14,6 @@
 
 mod accept;
 mod answer;
-mod calls;
 mod door;
 mod events;
 mod mcp;
@@ -32,6 +31,7 @@ use tokio::sync::watch;
 
 pub use settings::HttpSettings;
 
+use crate::calls::Calls;
 use crate::host::Host;
 
 /// A server that has its address and does not answer yet.
@@ -87,7 +87,8 @@ impl Server {
     /// Answers until `stop` becomes true. Calls that wait for agents are then answered as if their time were up, and
     /// connections have a few seconds to end.
     pub async fn serve(self, host: Host, stop: watch::Receiver<bool>) {
-        let routes = routes::routes(host, &self.settings, self.address, stop.clone());
-        accept::serve(self.listener, routes, stop).await;
+        let calls = Calls::new(stop);
+        let routes = routes::routes(host, &self.settings, self.address, &calls);
+        accept::serve(self.listener, routes, &calls).await;
     }
 }

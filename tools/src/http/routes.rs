@@ -1,6 +1,7 @@
 //! What is answered where.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use annals_engine::store::View;
@@ -15,16 +16,16 @@ use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use http_body_util::LengthLimitError;
 use serde_json::{Map, Value, json};
-use tokio::sync::watch;
+use tokio::sync::Semaphore;
 
 use super::answer::{Answer, Refusal, told};
-use super::calls::Calls;
 use super::door::{Door, guard, identify};
 use super::events;
 use super::mcp::Services;
 use super::query::arguments;
 use super::settings::HttpSettings;
 use super::webhook::{self, Hook};
+use crate::calls::{Calls, Lasts};
 use crate::host::{Host, Identity};
 use crate::registry::{TOOLS, Tool};
 
@@ -39,6 +40,8 @@ const BODY_WITHIN: Duration = Duration::from_secs(30);
 struct Desk {
     host: Host,
     calls: Calls,
+    /// Whoever looks whether the store is ready: one at a time, since it may have to wait for the store.
+    probe: Arc<Semaphore>,
     mcp: Services,
     body_max: usize,
     hook: Option<Hook>,
@@ -49,12 +52,13 @@ pub(super) fn routes(
     host: Host,
     settings: &HttpSettings,
     address: SocketAddr,
-    stop: watch::Receiver<bool>,
+    calls: &Calls,
 ) -> Router {
-    let calls = Calls::new(stop.clone());
     let door = Door::new(settings, address, host.clone(), calls.clone());
-    let mcp = Services::new(host.clone(), settings.body_max, calls.clone(), stop);
-    let desk = Desk { host, calls, mcp, body_max: settings.body_max, hook: settings.hook.clone() };
+    let mcp = Services::new(host.clone(), settings.body_max, calls.clone());
+    let (calls, probe) = (calls.clone(), Arc::new(Semaphore::new(1)));
+    let desk =
+        Desk { host, calls, probe, mcp, body_max: settings.body_max, hook: settings.hook.clone() };
     Router::new()
         .route("/mcp", any(mcp_message))
         .route("/v1/tools", get(tools))
@@ -78,8 +82,10 @@ async fn mcp_message(
     State(desk): State<Desk>,
     Extension(who): Extension<Identity>,
     request: Request,
-) -> Response {
-    desk.mcp.answer(who, request).await
+) -> Answer<Response> {
+    let (head, content) = request.into_parts();
+    let content = body(content, desk.body_max).await?;
+    Ok(desk.mcp.answer(who, Request::from_parts(head, content.into())).await)
 }
 
 /// The tools that the caller has.
@@ -156,16 +162,20 @@ async fn events(
 }
 
 async fn webhook(State(desk): State<Desk>, request: Request) -> Answer<Response> {
+    let hook = desk.hook.ok_or_else(webhook::off)?;
     let (head, content) = request.into_parts();
-    let content = body(content, desk.body_max).await?;
-    webhook::answer(desk.host, &desk.calls, desk.hook.as_ref(), head.headers, content).await
+    // Who cannot be let in whatever he says is not listened to.
+    let Some(may) = hook.may_be_admitted(&head.headers) else { return Ok(webhook::unknown()) };
+    let content = body(content, desk.body_max.min(hook.body_max)).await?;
+    webhook::answer(desk.host, &desk.calls, (hook, may), head.headers, content).await
 }
 
 impl Desk {
     async fn call(&self, who: Identity, tool: &'static Tool, args: Value) -> Answer<Json<Value>> {
         let host = self.host.clone();
         let call = move |gone: &_| host.call(&who, tool, args, Some(gone));
-        Ok(Json(self.calls.call(call).await?))
+        let lasts = if tool.waits() { Lasts::Long } else { Lasts::Shortly };
+        Ok(Json(self.calls.call(lasts, call).await?))
     }
 }
 
@@ -181,7 +191,11 @@ fn named(name: Named) -> Answer<String> {
 async fn body(body: Body, limit: usize) -> Answer<axum::body::Bytes> {
     let read = axum::body::to_bytes(body, limit);
     let read = tokio::time::timeout(BODY_WITHIN, read).await;
-    let read = read.map_err(|_| Error::invalid("the body did not come in time").field("body"))?;
+    let read = read.map_err(|_| {
+        Refusal::late(
+            Error::new(ErrorKind::Unavailable, "the body did not come in time").field("body"),
+        )
+    })?;
     read.map_err(|e| {
         let over = std::error::Error::source(&e).is_some_and(|e| e.is::<LengthLimitError>());
         let error = match over {
@@ -196,17 +210,26 @@ async fn body(body: Body, limit: usize) -> Answer<axum::body::Bytes> {
 /// Ready is a store that is read and whose append lock can be had; a batch of nothing is decided, and nothing appended.
 async fn ready(State(desk): State<Desk>) -> Response {
     let host = desk.host.clone();
-    let look = desk.calls.look(move || {
-        host.engine().store().end(View::Durable)?;
-        host.engine().decide::<()>(&[], |_, _| Ok(())).map(|_| ())
-    });
+    // Whoever asks while one waits for the store waits as long as that one may, and then knows enough.
+    let look = async {
+        let permit = desk.probe.acquire_owned().await;
+        tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            host.engine().store().end(View::Durable)?;
+            host.engine().decide::<()>(&[], |_, _| Ok(())).map(|_| ())
+        })
+        .await
+    };
+    // Anybody may ask: what exactly is wrong, and where, is the owner's to see.
+    let not_ready = |kind: ErrorKind, message: &str| {
+        let error = Error::new(kind, message).hint("`annals doctor` on the server says more");
+        told(StatusCode::SERVICE_UNAVAILABLE, &error)
+    };
     match tokio::time::timeout(READY_WITHIN, look).await {
-        Ok(Ok(())) => "ready\n".into_response(),
-        Ok(Err(error)) => told(StatusCode::SERVICE_UNAVAILABLE, &error),
-        Err(_) => {
-            let message = "the store has not answered in time";
-            told(StatusCode::SERVICE_UNAVAILABLE, &Error::new(ErrorKind::Busy, message))
-        }
+        Ok(Ok(Ok(()))) => "ready\n".into_response(),
+        Ok(Ok(Err(error))) => not_ready(error.kind().clone(), "the store takes no appends"),
+        Ok(Err(_)) => not_ready(ErrorKind::Unavailable, "the look at the store broke off"),
+        Err(_) => not_ready(ErrorKind::Busy, "the store has not answered in time"),
     }
 }
 

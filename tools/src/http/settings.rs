@@ -22,6 +22,18 @@ pub struct HttpSettings {
 /// The most bytes of a body where nothing is said: a spawn with all its attachments, and more.
 const BODY_MAX: usize = 16 << 20;
 
+/// The name of a host, or its address; the port of a request may be any.
+fn host(name: &str) -> Result<String> {
+    let address =
+        name.parse::<std::net::IpAddr>().is_ok() || (name.starts_with('[') && name.ends_with(']'));
+    if name.is_empty() || (!address && name.contains([':', '/', ' '])) {
+        return Err(Error::invalid(format!("{name:?} is no name of a host"))
+            .field("http.allowedHosts")
+            .hint("name it without scheme and port, such as annals.example.org"));
+    }
+    Ok(name.to_ascii_lowercase())
+}
+
 impl HttpSettings {
     /// What a configuration says.
     ///
@@ -37,8 +49,8 @@ impl HttpSettings {
             allowed_hosts: config
                 .texts("http.allowedHosts")
                 .into_iter()
-                .map(str::to_ascii_lowercase)
-                .collect(),
+                .map(host)
+                .collect::<Result<_>>()?,
             body_max: body_max.unwrap_or(BODY_MAX),
             tokens: Tokens::of(config)?,
             hook: Hook::of(config)?,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_engine::config::Config;
+use annals_engine::session::key::SessionKey;
 use annals_engine::{Error, ErrorKind, Result};
 
 use crate::caller::{Caller, TokenHash};
@@ -16,8 +17,8 @@ const TOKEN_MIN: usize = 16;
 enum Bearer {
     /// The store's owner.
     Operator,
-    /// The session of this name, when there is one.
-    Session(String),
+    /// The session of this key, when there is one.
+    Session(SessionKey),
 }
 
 /// The tokens of the settings, by their hashes: a comparison of hashes tells nobody how much of a token was right.
@@ -34,13 +35,16 @@ impl Tokens {
         if let Some(token) = config.text("http.token") {
             tokens.add("http.token", token, Bearer::Operator)?;
         }
+        let agent = Caller::operator_of(config)?.agent;
         for name in config.http_callers() {
             let path = format!("http.tokens.{name}.token");
             let token = config.text(&path).ok_or_else(|| {
                 Error::invalid(format!("the caller {name:?} has no token")).field(path.clone())
             })?;
             let session = config.text(&format!("http.tokens.{name}.session"));
-            let bearer = session.map_or(Bearer::Operator, |name| Bearer::Session(name.to_owned()));
+            let whose = |key: &str| SessionKey::parse(key, &agent).map(Bearer::Session);
+            let bearer = session.map_or(Ok(Bearer::Operator), whose);
+            let bearer = bearer.map_err(|e| e.field(format!("http.tokens.{name}.session")))?;
             tokens.add(&path, token, bearer)?;
         }
         Ok(tokens)
@@ -63,17 +67,18 @@ impl Tokens {
     /// Who calls with a token, as of now. It reads the store.
     ///
     /// # Errors
-    /// `Refused` for a token of nobody and for one whose run has ended; `NotFound` for one whose session is not there;
-    /// whatever reading meets.
+    /// `Refused` for a token of nobody, for one whose run has ended, and for one whose session is not there; whatever
+    /// reading meets.
     pub(super) fn identify(&self, host: &Host, token: &str) -> Result<Identity> {
         let hash = TokenHash::of(token);
         let who = match self.0.get(hash.as_str()) {
             Some(Bearer::Operator) => return Ok(Identity::Operator),
-            Some(Bearer::Session(name)) => {
+            Some(Bearer::Session(key)) => {
+                // The very key: a session whose key only begins so is somebody else's.
                 let sessions = host.engine().sessions()?;
-                let found = Caller::operator_of(host.config())?.find(sessions.state(), name);
-                let found = found.map_err(|error| absent(name, error))?;
-                return Ok(Identity::Session(found.key));
+                let there = sessions.state().row(key.stream()).is_some();
+                let who = Identity::Session(key.stream().clone());
+                return there.then_some(who).ok_or_else(|| absent(key));
             }
             None => Identity::Run(hash),
         };
@@ -95,14 +100,7 @@ pub(super) fn check(path: &str, token: &str) -> Result<()> {
 }
 
 /// The caller's session is not there: that is nothing that the caller named.
-fn absent(name: &str, error: Error) -> Error {
-    match error.kind() {
-        ErrorKind::NotFound | ErrorKind::Ambiguous => {
-            let message = format!("the token's session {name:?} is not there");
-            Error::new(ErrorKind::Refused, message)
-                .hint("a session comes to be with its first turn: `annals session push`")
-                .caused_by(error)
-        }
-        _ => error,
-    }
+fn absent(key: &SessionKey) -> Error {
+    Error::new(ErrorKind::Refused, format!("the token's session {key} is not there"))
+        .hint("a session comes to be with its first turn: `annals session push`")
 }

@@ -16,10 +16,10 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use super::answer::{Answer, told};
-use super::calls::Calls;
 use super::door::bearer;
 use super::tokens::check;
 use crate::caller::TokenHash;
+use crate::calls::{Calls, Lasts};
 use crate::desk::Desk;
 use crate::host::Host;
 use crate::ingress::gates::Mark;
@@ -36,7 +36,15 @@ pub(super) struct Hook {
     token: Option<TokenHash>,
     secret: Option<Secret>,
     wait: Duration,
+    /// The most bytes of a body.
+    pub(super) body_max: usize,
 }
+
+/// What a body holds beside the text, at the most.
+const BESIDE_THE_TEXT: usize = 64 << 10;
+
+/// The shortest secret, in bytes, that Standard Webhooks allow.
+const SECRET_MIN: usize = 24;
 
 impl Hook {
     /// What a configuration says; `None` where the webhook is off.
@@ -53,36 +61,79 @@ impl Hook {
         let unfit = || {
             Error::invalid("the secret is none")
                 .field("webhook.secret")
-                .hint("it is whsec_ and Base64: `echo whsec_$(openssl rand -base64 32)`")
+                .hint("it is whsec_ and 24 bytes or more in Base64: `echo whsec_$(openssl rand -base64 32)`")
         };
         let secret = config.text("webhook.secret");
-        let secret = secret.map(|text| Secret::parse(text).ok_or_else(unfit)).transpose()?;
+        let secret = secret
+            .map(|text| Secret::parse(text).filter(|s| s.len() >= SECRET_MIN).ok_or_else(unfit))
+            .transpose()?;
         if token.is_none() && secret.is_none() {
             return Err(Error::invalid("the webhook is on, and anybody could call it")
                 .field("webhook.token")
                 .hint("set WEBHOOK_TOKEN, or WEBHOOK_SECRET for signed calls"));
         }
         let wait = config.number("webhook.waitSeconds").unwrap_or(60);
-        Ok(Some(Self { token, secret, wait: Duration::from_secs(wait) }))
+        // A text may be spelled in escapes of six bytes each.
+        let text_max = config.number("security.maxInboundBytes").unwrap_or(1 << 20);
+        let text_max = usize::try_from(text_max).unwrap_or(usize::MAX);
+        let body_max = text_max.saturating_mul(6).saturating_add(BESIDE_THE_TEXT);
+        Ok(Some(Self { token, secret, wait: Duration::from_secs(wait), body_max }))
     }
 
-    /// Whether a call comes from somebody who knows the token or the secret.
-    fn admits(&self, headers: &HeaderMap, body: &[u8], now: Timestamp) -> bool {
-        let named = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let brought = bearer(headers).or_else(|| named(TOKEN));
+    /// How a call may be let in, by what its head says; `None` when it cannot be, whatever its body is.
+    pub(super) fn may_be_admitted(&self, headers: &HeaderMap) -> Option<Admission> {
+        let brought = bearer(headers).or_else(|| named(headers, TOKEN));
         if let (Some(token), Some(brought)) = (&self.token, brought) {
-            return *token == TokenHash::of(brought);
+            return (*token == TokenHash::of(brought)).then_some(Admission::ByToken);
         }
+        let signed = ["webhook-id", "webhook-timestamp", "webhook-signature"];
+        let by_signature =
+            self.secret.is_some() && signed.iter().all(|name| headers.contains_key(*name));
+        by_signature.then_some(Admission::BySignature)
+    }
+
+    /// Whether a call that may be let in is.
+    fn admits(&self, how: Admission, headers: &HeaderMap, body: &[u8], now: Timestamp) -> bool {
         let (Some(secret), Some(id), Some(timestamp), Some(signatures)) = (
             &self.secret,
-            named("webhook-id"),
-            named("webhook-timestamp"),
-            named("webhook-signature"),
+            named(headers, "webhook-id"),
+            named(headers, "webhook-timestamp"),
+            named(headers, "webhook-signature"),
         ) else {
-            return false;
+            return how == Admission::ByToken;
         };
-        secret.has_signed(&Signed { id, timestamp, signatures, body }, now)
+        let signed = Signed { id, timestamp, signatures, body };
+        how == Admission::ByToken || secret.has_signed(&signed, now)
     }
+}
+
+/// How a call is let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// It brings the token.
+    ByToken,
+    /// It is signed, if its body fits.
+    BySignature,
+}
+
+fn named<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// What is said where the webhook is off.
+pub(super) fn off() -> Error {
+    Error::new(ErrorKind::NotFound, "the webhook is off")
+        .hint("WEBHOOK_ENABLED=1 and WEBHOOK_TOKEN turn it on")
+}
+
+/// What is said to whom nobody knows.
+pub(super) fn unknown() -> Response {
+    let error =
+        Error::new(ErrorKind::Refused, "the call brings no token and no signature that is right");
+    let error = error.field("Authorization").hint(
+        "send `Authorization: Bearer TOKEN` or X-Webhook-Token, or sign as Standard Webhooks do, by a clock that is right to five minutes",
+    );
+    told(StatusCode::UNAUTHORIZED, &error)
 }
 
 /// What is answered to a call.
@@ -114,23 +165,16 @@ struct Told {
 pub(super) async fn answer(
     host: Host,
     calls: &Calls,
-    hook: Option<&Hook>,
+    (hook, how): (Hook, Admission),
     headers: HeaderMap,
     body: Bytes,
 ) -> Answer<Response> {
-    let Some(hook) = hook.cloned() else {
-        let error = Error::new(ErrorKind::NotFound, "the webhook is off");
-        return Err(error.hint("WEBHOOK_ENABLED=1 and WEBHOOK_TOKEN turn it on").into());
-    };
-    if !hook.admits(&headers, &body, host.engine().clock().now()) {
-        let error = Error::new(ErrorKind::Refused, "the call brings no token and no signature that is right")
-            .field("Authorization")
-            .hint("send `Authorization: Bearer TOKEN` or X-Webhook-Token, or sign as Standard Webhooks do, by a clock that is right to five minutes");
-        return Ok(told(StatusCode::UNAUTHORIZED, &error));
+    if !hook.admits(how, &headers, &body, host.engine().clock().now()) {
+        return Ok(unknown());
     }
     let (status, told) = calls
-        .call(move |gone| {
-            let key = idempotency_key(&headers)?;
+        .call(Lasts::Long, move |gone| {
+            let key = idempotency_key(how, &headers)?;
             let now = host.engine().clock().now();
             let call = Call::read(&body, key.as_deref(), host.config(), now)?;
             let (chat, waits) = (call.chat.clone(), call.waits);
@@ -198,10 +242,14 @@ impl Told {
     }
 }
 
-/// The key under which repeats are one call: `Idempotency-Key`, or the id of a Standard Webhook.
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>> {
-    let named = ["idempotency-key", "webhook-id"];
-    let Some((name, value)) = named.iter().find_map(|name| Some((*name, headers.get(*name)?)))
+/// The key under which repeats are one call: `Idempotency-Key`, or the id of a Standard Webhook. Of a call that is let in
+/// for its signature the id alone: it is signed, and whoever recorded the call could put another key beside it.
+fn idempotency_key(how: Admission, headers: &HeaderMap) -> Result<Option<String>> {
+    let names = match how {
+        Admission::ByToken => &["idempotency-key", "webhook-id"][..],
+        Admission::BySignature => &["webhook-id"],
+    };
+    let Some((name, value)) = names.iter().find_map(|name| Some((*name, headers.get(*name)?)))
     else {
         return Ok(None);
     };

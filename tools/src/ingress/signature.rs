@@ -36,6 +36,11 @@ impl Secret {
         Some(Self(key)).filter(|secret| !secret.0.is_empty())
     }
 
+    /// How many bytes it has.
+    pub(crate) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The header `webhook-signature`.
     pub(crate) fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> Option<String> {
         let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.0).ok()?;

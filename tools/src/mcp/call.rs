@@ -2,19 +2,17 @@
 //! its client gives it up nobody hears the answer any more, and a tool that waits is told so. What a tool has asked for goes
 //! on in any case.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use annals_engine::{Error, ErrorKind, Result};
+use annals_engine::Result;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ErrorCode, ErrorData, Tool as Listed, ToolAnnotations};
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value};
-use tokio::sync::watch;
-use tokio::task::JoinError;
 
 use super::Service;
 use super::progress::{Clockwork, Ticks};
+use crate::calls::Lasts;
 use crate::fault::fault;
 use crate::host::Identity;
 use crate::registry::{Effect, Tool};
@@ -36,44 +34,33 @@ pub(super) fn listed(tool: &Tool) -> Listed {
     Listed::new(tool.name, tool.about, schema).with_annotations(hints)
 }
 
-/// Sets a flag when it is dropped.
-struct SetOnDrop(Arc<AtomicBool>);
-
-impl Drop for SetOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
 impl Service {
-    /// Does what may block on a thread for that, for as long as it takes or until nobody waits for it.
+    /// Does what may block on a thread for that, until it ends or nobody waits for it.
     pub(super) async fn blocking<T: Send + 'static>(
         &self,
         context: &RequestContext<RoleServer>,
-        ticks: Option<Ticks>,
+        (lasts, ticks): (Lasts, Option<Ticks>),
         what: impl FnOnce(&Self, &AtomicBool) -> Result<T> + Send + 'static,
     ) -> std::result::Result<Result<T>, ErrorData> {
-        let gone = Arc::new(AtomicBool::new(false));
-        let on_leaving = SetOnDrop(Arc::clone(&gone));
-        let permit = tokio::select! {
-            permit = Arc::clone(&self.calls).acquire_owned() => permit,
+        let service = self.clone();
+        let begun = self.calls.begin(lasts, move |gone| what(&service, gone));
+        let begun = tokio::select! {
+            begun = begun => begun,
             () = context.ct.cancelled() => return Err(given_up()),
         };
-        let (service, flag) = (self.clone(), Arc::clone(&gone));
-        let mut work = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            what(&service, &flag)
-        });
-        let mut ends = self.ends.clone();
+        let mut call = match begun {
+            Ok(call) => call,
+            Err(error) => return Ok(Err(error)),
+        };
         let mut leaving = false;
         let mut ticks = Clockwork::new(ticks);
         loop {
             tokio::select! {
-                done = &mut work => return Ok(done.unwrap_or_else(|e| Err(broken_off(e)))),
+                done = call.done() => return Ok(done),
                 () = context.ct.cancelled() => return Err(given_up()),
-                () = ended(&mut ends), if !leaving => {
+                () = self.calls.stopped(), if !leaving => {
                     leaving = true;
-                    on_leaving.0.store(true, Ordering::SeqCst);
+                    call.give_up();
                 }
                 () = ticks.next() => ticks.tell().await,
             }
@@ -93,7 +80,8 @@ impl Service {
         let call = move |service: &Self, gone: &AtomicBool| {
             service.host.call(&who, tool, Value::Object(args), Some(gone))
         };
-        Ok(match self.blocking(context, ticks, call).await? {
+        let lasts = if tool.waits() { Lasts::Long } else { Lasts::Shortly };
+        Ok(match self.blocking(context, (lasts, ticks), call).await? {
             Ok(answer) if failed(&answer) => CallToolResult::structured_error(answer),
             Ok(answer) => CallToolResult::structured(answer),
             Err(error) => CallToolResult::structured_error(fault(&error)),
@@ -107,19 +95,7 @@ fn failed(answer: &Value) -> bool {
     ["error", "forbidden"].iter().any(|status| answer["status"] == *status)
 }
 
-/// Waits until all is to end.
-pub(super) async fn ended(ends: &mut watch::Receiver<bool>) {
-    // Nobody who could say so any more means the same.
-    drop(ends.wait_for(|ends| *ends).await);
-}
-
 /// What is answered to a request that was given up; by the rules of the protocol nobody hears it.
 fn given_up() -> ErrorData {
     ErrorData::new(ErrorCode::INTERNAL_ERROR, "the request was given up", None)
-}
-
-fn broken_off(error: JoinError) -> Error {
-    Error::new(ErrorKind::Unavailable, "the call broke off")
-        .hint("this is a fault of the server; what was asked for before it stands")
-        .caused_by(error)
 }

@@ -18,8 +18,10 @@ use tokio::task;
 
 use super::Service;
 use super::call::listed;
+use super::progress::Ticks;
 use super::resource::{JSON, Named, templates};
 use super::updates::Subscriptions;
+use crate::calls::Lasts;
 use crate::fault::{fault, with_causes};
 use crate::host::Identity;
 use crate::registry::{TOOLS, Tool};
@@ -46,6 +48,9 @@ const METHODS: [&str; 10] = [
     "resources/unsubscribe",
     "subscriptions/listen",
 ];
+
+/// Of what lasts no longer than a read there is no progress to tell.
+const SHORTLY: (Lasts, Option<Ticks>) = (Lasts::Shortly, None);
 
 /// Answers on one connection.
 #[derive(Debug)]
@@ -103,7 +108,8 @@ impl ServerHandler for Handler {
     ) -> Answer<ListToolsResult> {
         only_page(request)?;
         let who = self.who.clone();
-        let caller = self.service.blocking(&context, None, move |s, _| s.host.caller(&who)).await?;
+        let caller =
+            self.service.blocking(&context, SHORTLY, move |s, _| s.host.caller(&who)).await?;
         let caller = caller.map_err(|error| failed(&error))?;
         let has = |tool: &&Tool| caller.tools.has(tool.name);
         Ok(ListToolsResult::with_all_items(TOOLS.iter().filter(has).map(listed).collect()))
@@ -129,7 +135,7 @@ impl ServerHandler for Handler {
         let who = self.who.clone();
         let cursor = request.and_then(|request| request.cursor);
         let page = move |s: &Service, gone: &_| s.resources(&who, cursor, gone);
-        let page = self.service.blocking(&context, None, page).await?;
+        let page = self.service.blocking(&context, SHORTLY, page).await?;
         let (resources, next_cursor) = page.map_err(|error| failed(&error))?;
         Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(resources) })
     }
@@ -154,7 +160,7 @@ impl ServerHandler for Handler {
             let caller = s.host.caller(&who)?;
             s.host.look(Some(gone), |view| named.content(&caller, view))
         };
-        let content = self.service.blocking(&context, None, read).await?;
+        let content = self.service.blocking(&context, SHORTLY, read).await?;
         let content = content.map_err(|error| failed(&error))?;
         let content = ResourceContents::text(content.to_string(), request.uri).with_mime_type(JSON);
         Ok(ReadResourceResult::new(vec![content]).into())
@@ -213,12 +219,11 @@ impl ServerHandler for Handler {
             }
         }
         let catch_up = subscriptions.catching_up(since);
-        let caught_up = self.service.blocking(context.request_context(), None, catch_up).await?;
+        let caught_up = self.service.blocking(context.request_context(), SHORTLY, catch_up).await?;
         caught_up.map_err(|error| failed(&error))?;
-        let mut ends = self.service.ends.clone();
         tokio::select! {
             () = context.cancelled() => {}
-            () = super::call::ended(&mut ends) => {}
+            () = self.service.calls.stopped() => {}
         }
         Ok(())
     }
@@ -250,7 +255,7 @@ impl Handler {
             let caller = s.host.caller(&who)?;
             s.host.look(Some(gone), |view| named.stream(&caller, view))
         };
-        let stream = self.service.blocking(context, None, find).await?;
+        let stream = self.service.blocking(context, SHORTLY, find).await?;
         Ok((uri, stream.map_err(|error| failed(&error))?))
     }
 }

@@ -25,32 +25,27 @@ use std::sync::Arc;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 pub use handler::Handler;
 
+use crate::calls::Calls;
 use crate::host::{Host, Identity};
 use updates::Bell;
-
-/// So many calls are at work at a time, those that wait for agents among them; further ones wait for their turn.
-const CALLS_MAX: usize = 128;
 
 /// What serves the protocol in one process: any number of connections over one store.
 #[derive(Clone, Debug)]
 pub struct Service {
     host: Host,
-    calls: Arc<Semaphore>,
+    calls: Calls,
     bell: Arc<Bell>,
-    /// Becomes true when all is to end: calls that wait are then answered as if their time were up.
-    ends: watch::Receiver<bool>,
 }
 
 impl Service {
-    /// Serves a store, until `ends` becomes true.
-    #[must_use]
-    pub fn new(host: Host, ends: watch::Receiver<bool>) -> Self {
+    /// Serves a store on these threads, until they are to end.
+    pub(crate) fn new(host: Host, calls: Calls) -> Self {
         let bell = Arc::new(Bell::new(host.clone()));
-        Self { host, calls: Arc::new(Semaphore::new(CALLS_MAX)), bell, ends }
+        Self { host, calls, bell }
     }
 
     /// What answers on a connection of one caller.
@@ -84,7 +79,7 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let (end, ends) = watch::channel(false);
-    let handler = Service::new(host, ends).bound_to(who);
+    let handler = Service::new(host, Calls::new(ends)).bound_to(who);
     match handler.serve(lines::Lines::new(read, write, end)).await {
         Ok(running) => {
             // How the loop over messages ended: at the end of its input, or not at all.

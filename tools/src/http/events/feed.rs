@@ -13,6 +13,7 @@ use axum::body::Bytes;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::fault::fault;
@@ -25,6 +26,10 @@ const NOTICES: Duration = Duration::from_millis(500);
 
 /// A reader hears something so often, or takes the connection for dead.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
+
+/// A reader who takes nothing for so long is let go: his place and his thread are another's.
+const TAKEN_WITHIN: Duration = Duration::from_secs(60);
+const LOOKS_AGAIN: Duration = Duration::from_millis(20);
 
 /// The most events of a batch, and about the most bytes.
 const BATCH_EVENTS: usize = 1_000;
@@ -50,6 +55,14 @@ impl Form {
             Self::Lines
         } else {
             Self::Events
+        }
+    }
+
+    /// What says that the log is followed although nothing happens.
+    const fn sign_of_life(self) -> &'static str {
+        match self {
+            Self::Events => ": still here\n\n",
+            Self::Lines | Self::Batch => "\n",
         }
     }
 
@@ -130,7 +143,8 @@ impl Looks {
     ///
     /// # Errors
     /// Whatever reading meets.
-    pub(super) fn batch(mut self, read: Read) -> Result<Response> {
+    pub(super) fn batch(mut self, read: Read, limit: Option<usize>) -> Result<Response> {
+        let most = limit.unwrap_or(BATCH_EVENTS).min(BATCH_EVENTS);
         let mut after = read.after;
         if after.is_some() {
             self.learn()?;
@@ -147,7 +161,7 @@ impl Looks {
             after = behind.or(after);
             bytes += told.as_ref().map_or(0, String::len);
             events.extend(told);
-            if events.len() >= BATCH_EVENTS || bytes >= BATCH_BYTES {
+            if events.len() >= most || bytes >= BATCH_BYTES {
                 break;
             }
         }
@@ -199,7 +213,7 @@ impl Looks {
                 _ => line(&fault(&error)),
             };
             // Whoever does not take it any more has no use for it.
-            drop(reader.pieces.blocking_send(told.into()));
+            send(&reader.pieces, told, stop);
         }
     }
 
@@ -215,18 +229,35 @@ impl Looks {
                 Followed::Item(item) => self.tell(item)?,
                 Followed::CaughtUp(_) | Followed::Quiet => None,
             };
-            let over = alive.elapsed() >= ALIVE_EVERY && self.form == Form::Events;
-            let told = told.or_else(|| over.then(|| ": still here\n\n".to_owned()));
+            let over = alive.elapsed() >= ALIVE_EVERY;
+            let told = told.or_else(|| over.then(|| self.form.sign_of_life().to_owned()));
             if *stop.borrow() || pieces.is_closed() {
                 return Ok(());
             }
             if let Some(told) = told {
                 alive = Instant::now();
-                if pieces.blocking_send(told.into()).is_err() {
+                if !send(pieces, told, stop) {
                     return Ok(());
                 }
             }
         }
+    }
+}
+
+/// Hands a piece to the reader, as soon as he takes one; false when there is none any more, or one who takes nothing.
+fn send(pieces: &mpsc::Sender<Bytes>, piece: String, stop: &watch::Receiver<bool>) -> bool {
+    let begun = Instant::now();
+    let mut piece = Bytes::from(piece);
+    loop {
+        piece = match pieces.try_send(piece) {
+            Ok(()) => return true,
+            Err(TrySendError::Closed(_)) => return false,
+            Err(TrySendError::Full(piece)) => piece,
+        };
+        if *stop.borrow() || begun.elapsed() >= TAKEN_WITHIN {
+            return false;
+        }
+        std::thread::park_timeout(LOOKS_AGAIN);
     }
 }
 
