@@ -11,6 +11,25 @@
 //!
 //! Every request passes the door (`door`): it must address a host that this is, come from no page of another site, and
 //! bring a token, which says who calls. Only `/livez` and `/readyz` need none, and the webhook has its own.
+//!
+//! Answers are JSON; an error is `{"ok": false, "error": {"code", "message", "field"?, "hint"?}}` with a status: 4xx where the
+//! caller can do something about it, 503 with `Retry-After` where the store may take it later, 500 for what a person has to
+//! see to.
+//!
+//! **Reading.** The queries of `/v1/sessions` and of histories are the arguments of `sessions_list` and `sessions_history`,
+//! lists with commas: `?limit=20&kinds=main,group`. A key stands in a path percent-encoded: `telegram%3A42`.
+//!
+//! **The log.** `/v1/events` takes `after` (a cursor, or 0 for the beginning; without it, what comes from now on), `session`
+//! and `type` (names with commas, a `*` at the end for any ending), `mask=false` to see secrets, and `limit` for a batch.
+//! `Accept` chooses: `text/event-stream` has the cursor as the id of each event and goes on after `Last-Event-ID`,
+//! `application/x-ndjson` has an object a line, and `application/cloudevents-batch+json` what is there, with the cursor to go
+//! on from in `Annals-Cursor`. Missing events are an event `gap`, an object `{"gap": …}`, a CloudEvent `annals.gap`.
+//!
+//! **The webhook** takes `{"text" | "message", "channel" | "source", "chat_id", "chatType", "sender", "displayName", "accountId",
+//! "threadId", "sessionKey", "wait"}`, all but the text optional, and passes over what else there is. Without a chat it opens
+//! a session of its own. It answers `{"ok", "status", "runId", "sessionKey", "chat_id", "output", "silent", "reason"?,
+//! "repeated"}`: 200 when the run has ended, 202 while it goes on (`timeout`) or when `wait` is false (`accepted`; then the
+//! reply goes to the channel's sink). A call with the same `Idempotency-Key`, or `webhook-id`, asks again for the same run.
 
 mod accept;
 mod answer;
