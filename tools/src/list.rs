@@ -63,7 +63,10 @@ pub fn list(caller: &Caller, view: &View<'_>, args: &ListArgs, shape: Shape) -> 
         let shown = Shown { caller, mask: &mask, key: &row.key };
         messages.iter_mut().flatten().for_each(|message| shown.prepare(message));
         let mut row = sessions.state().row_at(&row.key, &lens).unwrap_or_else(|| (*row).clone());
-        sessions.state().locate(&mut row, &files);
+        // Where all that everybody says lies is the owner's to know.
+        if caller.seat == Seat::Operator {
+            sessions.state().locate(&mut row, &files);
+        }
         row.context_tokens = row.context_tokens.or_else(|| config.context_tokens(&row.agent_id));
         if let Ok(shown) = StreamName::new(caller.shown(&row.key)) {
             row.key = shown;

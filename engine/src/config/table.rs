@@ -46,6 +46,13 @@ const fn setting(
     Setting { path, kind, default, variables, about }
 }
 
+/// The environment variables that hold what is never shown: a process that is started for somebody else is not given
+/// them.
+pub fn secret_variables() -> impl Iterator<Item = &'static str> {
+    let secrets = SETTINGS.iter().filter(|setting| setting.is_secret());
+    secrets.flat_map(|setting| setting.variables).copied()
+}
+
 const MODES: Kind = Kind::Word(&["none", "idle", "daily"]);
 const HOUR: Kind = Kind::Whole(0, 23);
 const MINUTES: Kind = Kind::Whole(0, 100 * 365 * 24 * 60);

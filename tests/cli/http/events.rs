@@ -138,6 +138,10 @@ fn what_is_told_and_to_whom() {
         assert_eq!(stream.line("data: ").contains("AKIAIOSFODNN7EXAMPLE"), shown, "{query}");
     }
     server.ask("GET", "/v1/events", GUEST, "").refused(403, "refused");
+    let head = [format!("Host: {}", server.address), format!("Authorization: Bearer {OWNER}")];
+    let image =
+        server.say("GET /v1/events", &[&head[..], &["Accept: image/png".to_owned()]].concat(), b"");
+    image.refused(406, "invalid_input");
     for (query, status, code) in [
         ("nonsense=1", 400, "invalid_input"),
         ("after=12", 400, "invalid_input"),

@@ -139,6 +139,7 @@ fn callers_and_tools() {
         ("POST /v1/tools/sessions_search", &big, 413, "too_large"),
         ("DELETE /v1/sessions", "", 405, "invalid_input"),
         ("GET /v1/tools/sessions_list", "", 405, "invalid_input"),
+        ("GET /v1/webhook", "", 405, "invalid_input"),
     ] {
         let (method, path) = what.split_once(' ').unwrap();
         let error = server.ask(method, path, OWNER, body).refused(status, code);
@@ -163,7 +164,7 @@ fn runs_have_tokens_of_their_own() {
     let list: Value = serde_json::from_str(list).unwrap();
     assert_eq!((&list["total"], &list["sessions"][0]["key"]), (&json!(1), &json!("telegram:42")));
     let error = server.call("sessions_list", token, &json!({})).refused(401, "refused");
-    assert!(error["message"].as_str().unwrap().contains("no run that is at work"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("no caller has"), "{error}");
 
     let spawn = json!({ "task": "look around" });
     let spawned = server.call("sessions_spawn", OWNER, &spawn).ok();
@@ -236,9 +237,13 @@ fn what_cannot_be_served() {
         (json!({ "token": "münchen-münchen-münchen" }), "http.token"),
         (json!({ "tokens": { "a": { "token": "has a space inside" } } }), "http.tokens.a.token"),
         (json!({ "tokens": { "a": { "session": "cli:default" } } }), "http.tokens.a.token"),
+        (json!({ "tokens": { "a": { "token": same } } }), "http.tokens.a.session"),
         (json!({ "tokens": { "a": { "token": same, "session": "" } } }), "http.tokens.a.session"),
         (json!({ "allowedHosts": ["example.org:80"] }), "http.allowedHosts"),
-        (json!({ "token": same, "tokens": { "a": { "token": same } } }), "http.tokens.a.token"),
+        (
+            json!({ "token": same, "tokens": { "a": { "token": same, "session": "main" } } }),
+            "http.tokens.a.token",
+        ),
     ] {
         write(&path, json!({ "http": http }).to_string());
         let told = home.fails(&["serve"], 2, "invalid_input");

@@ -153,6 +153,20 @@ fn who_may_call() {
     assert_eq!(events(&home, "run.requested").len(), 1);
 }
 
+/// Goal: an agent is not given what others call with: with it a message could make it the store's owner. Method: an agent that
+/// tells its environment, in a server whose secrets are in its own.
+#[test]
+fn secrets_stay_with_the_server() {
+    let home = Home::new();
+    let names = ["ANNALS_HTTP_TOKEN", "WEBHOOK_TOKEN", "WEBHOOK_SECRET", "MY_OWN"];
+    let steps = names.map(|name| format!("env={name}"));
+    configure_agents(&home, &[("main", &steps.each_ref().map(String::as_str))]);
+    let server = server(&home, &[("WEBHOOK_SECRET", SECRET), ("MY_OWN", "mine")]);
+    let body = json!({ "text": "what do you know?", "channel": "telegram", "chat_id": "42" });
+    assert_eq!(call(&server, None, &body).ok()["output"], "-\n-\n-\nmine");
+    server.end();
+}
+
 /// Goal: an idempotency key is one call, also across a kill and a restart, and with another body an error; a call that was
 /// taken is answered in any case. Method: a call that is not waited for, a kill while its agent is at work, a restart,
 /// the same call again.

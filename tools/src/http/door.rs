@@ -106,7 +106,7 @@ pub(super) async fn identify(
     let Some(token) = bearer(request.headers()).map(str::to_owned) else {
         let error = Error::new(ErrorKind::Refused, "the request brings no token")
             .field("Authorization")
-            .hint("send `Authorization: Bearer TOKEN`; http.token in the configuration is the owner's, ANNALS_TOKEN a run's");
+            .hint("send `Authorization: Bearer TOKEN`; http.token in the configuration is the owner's, http.tokens.NAME a session's, ANNALS_TOKEN a run's");
         return told(StatusCode::UNAUTHORIZED, &error);
     };
     let terms = Arc::clone(&door.0);

@@ -7,14 +7,14 @@ mod feed;
 use annals_engine::store::{Cursor, Filter, NamePattern, Read, View};
 use annals_engine::{Error, ErrorKind, Result};
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
 use self::feed::{Form, Looks, Reader};
-use super::answer::Answer;
+use super::answer::{Answer, told};
 use super::query::pairs;
 use crate::calls::Calls;
 use crate::host::{Host, Identity};
@@ -62,7 +62,11 @@ pub(super) async fn answer(
     }
     let wanted = Wanted::read(query.unwrap_or_default(), headers)?;
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    let form = Form::of(accept.unwrap_or_default());
+    let Some(form) = Form::of(accept.unwrap_or_default()) else {
+        let error = Error::invalid("the log comes in none of these forms").field("Accept");
+        let error = error.hint("it comes as text/event-stream, application/x-ndjson or application/cloudevents-batch+json");
+        return Ok(told(StatusCode::NOT_ACCEPTABLE, &error));
+    };
     let looks = Looks::new(&host, wanted.filter, wanted.masked, form);
     let after = wanted.after;
     let read_from = move || -> Result<Read> {

@@ -74,6 +74,7 @@ pub(super) fn routes(
         .route("/v1/agent", post(webhook))
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
+        .method_not_allowed_fallback(not_so)
         .layer(from_fn_with_state(door, guard))
         .with_state(desk)
 }

@@ -12,7 +12,7 @@ use crate::host::{Host, Identity};
 /// The shortest token that the settings may hold, in bytes: 16 bytes are out of reach of guessing over a network.
 const TOKEN_MIN: usize = 16;
 
-/// Whom a token of the settings stands for.
+/// Whom a token of the settings stands for. The owner's is said to be his; a token that says nothing is nobody's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Bearer {
     /// The store's owner.
@@ -41,10 +41,15 @@ impl Tokens {
             let token = config.text(&path).ok_or_else(|| {
                 Error::invalid(format!("the caller {name:?} has no token")).field(path.clone())
             })?;
-            let session = config.text(&format!("http.tokens.{name}.session"));
-            let whose = |key: &str| SessionKey::parse(key, &agent).map(Bearer::Session);
-            let bearer = session.map_or(Ok(Bearer::Operator), whose);
-            let bearer = bearer.map_err(|e| e.field(format!("http.tokens.{name}.session")))?;
+            check(&path, token)?;
+            let named = format!("http.tokens.{name}.session");
+            let session = config.text(&named).ok_or_else(|| {
+                Error::invalid(format!("the caller {name:?} has no session"))
+                    .field(named.clone())
+                    .hint("name the session that calls with it; http.token is the owner's")
+            })?;
+            let key = SessionKey::parse(session, &agent).map_err(|e| e.field(named))?;
+            let bearer = Bearer::Session(key);
             tokens.add(&path, token, bearer)?;
         }
         Ok(tokens)
@@ -82,7 +87,11 @@ impl Tokens {
             }
             None => Identity::Run(hash),
         };
-        host.caller(&who).map(|_| who)
+        match host.caller(&who) {
+            Ok(_) => Ok(who),
+            Err(error) if *error.kind() == ErrorKind::Refused => Err(nobodys()),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -97,6 +106,13 @@ pub(super) fn check(path: &str, token: &str) -> Result<()> {
     let message =
         format!("a token has {TOKEN_MIN} characters or more, without spaces, all of ASCII");
     Err(Error::invalid(message).field(path).hint("`openssl rand -hex 32` makes one"))
+}
+
+/// The token is no caller's.
+fn nobodys() -> Error {
+    Error::new(ErrorKind::Refused, "no caller has this token").field("token").hint(
+        "http.token is the owner's, http.tokens.NAME a session's; a run's ends with the run, and the webhook's is no caller's",
+    )
 }
 
 /// The caller's session is not there: that is nothing that the caller named.

@@ -35,13 +35,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "the token with which the store's owner calls",
     ),
     setting("http.tokens.*.token", Kind::Secret, "", &[], "the token of one more caller"),
-    setting(
-        "http.tokens.*.session",
-        Kind::Text,
-        "",
-        &[],
-        "the session that calls with it; the store's owner when absent",
-    ),
+    setting("http.tokens.*.session", Kind::Text, "", &[], "the session that calls with it"),
     setting("webhook.enabled", Kind::Switch, "false", &["WEBHOOK_ENABLED"], "the webhook"),
     setting(
         "webhook.token",

@@ -47,15 +47,18 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// The form that a reader accepts; server-sent events where it does not say.
-    pub(super) fn of(accept: &str) -> Self {
-        if accept.contains("application/cloudevents-batch+json") {
-            Self::Batch
-        } else if accept.contains("application/x-ndjson") {
-            Self::Lines
-        } else {
-            Self::Events
-        }
+    /// The form that a reader accepts: the first that it names, and server-sent events where it takes anything; `None` where
+    /// it takes none of them.
+    pub(super) fn of(accept: &str) -> Option<Self> {
+        let of = |kind: &str| match kind.split(';').next().unwrap_or_default().trim() {
+            "application/cloudevents-batch+json" => Some(Self::Batch),
+            "application/x-ndjson" | "application/ndjson" | "application/jsonl" => {
+                Some(Self::Lines)
+            }
+            "text/event-stream" | "text/*" | "*/*" => Some(Self::Events),
+            _ => None,
+        };
+        if accept.trim().is_empty() { Some(Self::Events) } else { accept.split(',').find_map(of) }
     }
 
     /// What says that the log is followed although nothing happens.

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use annals_engine::Result;
+use annals_engine::config::table::secret_variables;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, Command};
@@ -109,7 +110,8 @@ impl Exec {
     fn start(&self) -> std::io::Result<Child> {
         let mut command = Command::new(&self.command);
         // A worker may have been started from inside a run: nothing of that is meant for this command.
-        for name in VARIABLES.iter().filter(|name| !KEPT.contains(name)) {
+        let of_runs = VARIABLES.iter().filter(|name| !KEPT.contains(name)).copied();
+        for name in of_runs.chain(secret_variables()) {
             command.env_remove(name);
         }
         command

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use annals_engine::clock::Timestamp;
+use annals_engine::config::table::secret_variables;
 use tempfile::TempPath;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
@@ -216,11 +217,15 @@ fn arguments(
     args
 }
 
-/// The inherited environment, then the agent's, then ours: nothing of another run is left in it.
+/// The inherited environment, then the agent's, then ours: nothing of another run is left in it, and none of the secrets
+/// with which others call here, since an agent would be the store's owner by them.
 fn environment(command: &mut Command, spec: &AgentSpec, job: &Job, deadline: Option<Timestamp>) {
     if spec.clear_env {
         command.env_clear();
         command.envs(KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    }
+    for name in secret_variables() {
+        command.env_remove(name);
     }
     command.envs(spec.env.iter().map(|(name, value)| (name, value)));
     for name in VARIABLES {
