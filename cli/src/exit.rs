@@ -111,14 +111,6 @@ impl Failure {
         Self::new(Exit::NotFound, "not_found", message)
     }
 
-    /// What happened, in words.
-    pub(crate) fn message(&self) -> &str {
-        match self {
-            Self::Closed => "whoever read it went away",
-            Self::Told(told) => &told.message,
-        }
-    }
-
     /// Adds what the reader can do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         if let Self::Told(told) = &mut self {

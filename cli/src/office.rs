@@ -158,16 +158,44 @@ impl Office {
     /// # Errors
     /// What the store says.
     pub(crate) fn work(&self, until: Until, stop: watch::Receiver<bool>) -> Result<(), Failure> {
+        let bench = self.bench()?;
+        let worked = bench.runtime.block_on(bench.worker.work(until, stop));
+        bench.leave();
+        Ok(worked?)
+    }
+
+    /// A worker in this process that has not begun.
+    ///
+    /// # Errors
+    /// Usage, for settings that cannot be; what the system says.
+    pub(crate) fn bench(&self) -> Result<Bench, Failure> {
         let carrier = Arc::new(Sinks::of(settings::get()?)?);
         let worker = Worker::new(self.engine.clone(), Arc::clone(&self.setup), carrier)?;
         let worker = worker.telling(|error| {
             say(&format!("note: the store is waited for: {}", one_line(&with_causes(error))));
         });
-        let runtime = runtime()?;
-        let worked = runtime.block_on(worker.work(until, stop));
-        // Late output of agents is not waited for.
-        runtime.shutdown_timeout(Duration::from_millis(200));
-        Ok(worked?)
+        Ok(Bench { worker, runtime: runtime()? })
+    }
+}
+
+/// A worker, and the threads that it works on.
+pub(crate) struct Bench {
+    worker: Worker,
+    runtime: Runtime,
+}
+
+impl Bench {
+    /// Works until it is stopped, whatever the store says meanwhile.
+    pub(crate) fn stay(self, stop: watch::Receiver<bool>) {
+        self.runtime.block_on(self.worker.stay(stop, |error| {
+            say(&format!("note: the worker broke off: {}", one_line(&with_causes(error))));
+        }));
+        self.leave();
+    }
+
+    /// Late output of agents is not waited for.
+    fn leave(self) {
+        self.runtime.shutdown_timeout(Duration::from_millis(200));
     }
 }
 

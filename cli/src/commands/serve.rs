@@ -1,9 +1,6 @@
 //! `serve`: everything that stays: the server, a worker, the watch rules.
 
-use std::time::Duration;
-
 use annals_tools::http::{HttpSettings, Server};
-use annals_tools::run::Until;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -11,12 +8,8 @@ use crate::commands::Context;
 use crate::commands::watch::Watching;
 use crate::exit::{Exit, Failure};
 use crate::office::{Office, Workers, runtime};
-use crate::output::text::one_line;
 use crate::output::{Format, say};
 use crate::{settings, signal, store};
-
-/// A worker that the store has sent home begins anew after so long.
-const BEGINS_ANEW: Duration = Duration::from_secs(10);
 
 /// Serve the session tools over HTTP and MCP, work on runs, and run the watch rules
 #[derive(Debug, clap::Args)]
@@ -73,6 +66,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let workers = if args.no_worker { Workers::OnCall } else { Workers::Never };
     let office = Office::of(&engine, &context.global, workers)?.reached_at(mcp.clone());
     let host = if args.no_worker { office.host() } else { office.host_here() };
+    let bench = if args.no_worker { None } else { Some(office.bench()?) };
     let (stop, stopped) = watch::channel(false);
     let wish = stop.clone();
     signal::instead(move || {
@@ -95,28 +89,69 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     if server.is_open() {
         say("note: other machines reach this address, and there is no TLS");
     }
-    std::thread::scope(|scope| {
-        let works = !args.no_worker;
-        let worker = works.then(|| scope.spawn(|| work(&office, &stopped)));
-        runtime.block_on(server.serve(host, stopped.clone()));
-        // A server that ends by itself has nobody to work for.
-        stop.send_replace(true);
-        // A worker that broke off has said so.
-        drop(worker.map(|worker| worker.join()));
-    });
+    let stays = bench.map(|bench| || bench.stay(stopped.clone()));
+    let worked = together(|| runtime.block_on(server.serve(host, stopped.clone())), stays, &stop);
     // A call that nobody waits for any more is left alone.
     runtime.shutdown_background();
     drop(watchers);
+    worked?;
     Ok(signal::came().map_or(Exit::Ok, Exit::Signal))
 }
 
-/// Works until it is to stop, whatever the store says meanwhile.
-fn work(office: &Office, stop: &watch::Receiver<bool>) {
-    while let Err(failure) = office.work(Until::Stopped, stop.clone()) {
-        if *stop.borrow() {
-            return;
-        }
-        say(&format!("note: the worker begins anew: {}", one_line(failure.message())));
-        std::thread::park_timeout(BEGINS_ANEW);
+/// Serves, and works meanwhile. Whichever ends first, be it in a panic, ends the other.
+///
+/// # Errors
+/// That the worker panicked: a server whose runs nobody makes is none.
+fn together(
+    serves: impl FnOnce(),
+    works: Option<impl FnOnce() + Send>,
+    stop: &watch::Sender<bool>,
+) -> Result<(), Failure> {
+    std::thread::scope(|scope| {
+        let worker = works.map(|works| {
+            scope.spawn(move || {
+                let _stops = Stops(stop);
+                works();
+            })
+        });
+        serves();
+        stop.send_replace(true);
+        worker.map_or(Ok(()), |worker| worker.join().map_err(|_| broken()))
+    })
+}
+
+/// Asks for the end of all when it is dropped.
+struct Stops<'a>(&'a watch::Sender<bool>);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
+}
+
+fn broken() -> Failure {
+    Failure::new(Exit::Failed, "unavailable", "the worker broke off, and nobody works on runs")
+        .hint("what it had claimed is looked after by the next `annals serve` or `annals worker`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a worker that panics ends the server, with an error; one that is told to stop does not. Method: a server that
+    /// stays until it is stopped, and workers.
+    #[test]
+    fn a_worker_that_panics() {
+        let served = |works: fn(&watch::Receiver<bool>)| {
+            let (stop, stopped) = watch::channel(false);
+            let until_stopped = || {
+                while !*stopped.borrow() {
+                    std::thread::yield_now();
+                }
+            };
+            together(until_stopped, Some(|| works(&stopped)), &stop)
+        };
+        assert!(served(|_| panic!("as it is meant to")).is_err());
+        assert!(served(|_| ()).is_ok());
     }
 }

@@ -21,6 +21,8 @@ pub(crate) enum Fate {
     Undone = 2,
     /// It does not happen, and there is no room.
     Full = 3,
+    /// It does not happen, and no other one will for now.
+    Refused = 4,
 }
 
 pub(crate) struct Flaky {
@@ -58,6 +60,9 @@ impl Flaky {
         }
         if fate == Fate::Full as u8 {
             return Err(Error::new(ErrorKind::Full, "there is no room"));
+        }
+        if fate == Fate::Refused as u8 {
+            return Err(Error::new(ErrorKind::ReadOnly, "writes are refused"));
         }
         let appended = append(&self.store)?;
         if fate == Fate::Untold as u8 { Err(unclear()) } else { Ok(appended) }

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use annals_engine::ErrorKind;
 use annals_engine::clock::SystemClock;
 use annals_engine::config::{Config, Sources, load};
 use annals_engine::engine::Engine;
@@ -60,6 +61,39 @@ fn appends_fail() {
             assert!(said || n < 2, "{what}: what was said is lost");
         }
     }
+}
+
+/// Goal: a worker that stays ends what it had claimed when the store sent it home, tells of it, and leaves as soon as it is
+/// to. Method: the append after the claim is refused for a reason that nobody waits for; whoever sees the end of the run
+/// stops the worker.
+#[test]
+fn a_shift_that_broke_off() {
+    let (store, _, worker) = house();
+    store.after(1, Fate::Refused);
+    let told = Mutex::new(0);
+    let (stop, stopped) = watch::channel(false);
+    let broke_off = |error: &annals_engine::Error| {
+        assert_eq!(*error.kind(), ErrorKind::ReadOnly);
+        *told.lock().unwrap() += 1;
+    };
+    let ended = async {
+        while !records(&store).iter().any(|record| record.kind.as_str() == "run.finished") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.send_replace(true);
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let both = async { tokio::join!(worker.stay(stopped, broke_off), ended) };
+        tokio::time::timeout(Duration::from_secs(60), both).await.unwrap()
+    });
+    assert_eq!(*told.lock().unwrap(), 1);
+    let end = records(&store).iter().find_map(|record| match Event::of(record) {
+        Ok(Event::RunFinished(end)) => Some(end),
+        _ => None,
+    });
+    let end = end.unwrap();
+    assert_eq!((end.status, end.reason.as_deref()), (RunStatus::Interrupted, Some("restart")));
 }
 
 fn house() -> (Arc<Flaky>, Arc<Basket>, Worker) {

@@ -75,6 +75,10 @@ const ASK_AGAIN: [Duration; 4] = [
     Duration::from_secs(20),
 ];
 
+/// How long after a shift broke off the next one begins; further ones come as late as the last.
+const BEGINS_ANEW: [Duration; 3] =
+    [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(10)];
+
 const fn may_be_taken_later(kind: &ErrorKind) -> bool {
     matches!(
         kind,
@@ -122,6 +126,21 @@ impl Worker {
         let result = Shift::new(self, (until, stop), wakes).until_over().await;
         drop(woken);
         result
+    }
+
+    /// Works until it is stopped, whatever the store says meanwhile: that a shift broke off is told, and after a while the
+    /// next one begins. What the one before had claimed is this worker's own still: it is ended, or taken on.
+    pub async fn stay(&self, mut stop: watch::Receiver<bool>, broke_off: impl Fn(&Error)) {
+        let mut waits = BEGINS_ANEW.into_iter();
+        let mut wait = Duration::ZERO;
+        while let Err(error) = self.work(Until::Stopped, stop.clone()).await {
+            broke_off(&error);
+            wait = waits.next().unwrap_or(wait);
+            tokio::select! {
+                Ok(_) = stop.wait_for(|stop| *stop) => return,
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
     }
 
     /// Decides on a thread that may block.
