@@ -60,6 +60,13 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Whether it is said of the one thing that was asked for, where reading met it: asking again changes nothing, and of
+    /// others it says nothing.
+    #[must_use]
+    pub const fn is_about_one_thing(&self) -> bool {
+        matches!(self, Self::Corrupt | Self::InvalidInput | Self::NotFound | Self::Unsupported)
+    }
+
     /// The stable word for this kind, for JSON and logs.
     #[must_use]
     pub const fn code(&self) -> &'static str {

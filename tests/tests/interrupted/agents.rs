@@ -119,7 +119,8 @@ impl World {
     }
 }
 
-fn child_of<'a>(
+/// A child that is wished for.
+pub(crate) fn child_of<'a>(
     from: Requester<'a>,
     child: &'a StreamName,
     (session_id, run_id): (&'a str, &'a str),

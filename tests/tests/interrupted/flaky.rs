@@ -1,6 +1,7 @@
-//! A store whose appends fail without telling whether they happened.
+//! A store whose appends fail, some without telling whether they happened, and that cannot read everything.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::Mutex;
 
 use annals_engine::format::Payload;
 use annals_engine::id::{StoreId, StreamName, Version};
@@ -10,62 +11,62 @@ use annals_engine::store::{
 };
 use annals_engine::{Error, ErrorKind, Result};
 
-/// What becomes of the next append.
+/// What becomes of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It happens, and says so.
-    Told = 0,
+    Told,
     /// It happens, and nobody knows.
-    Untold = 1,
+    Untold,
     /// It does not happen, and nobody knows.
-    Undone = 2,
+    Undone,
     /// It does not happen, and there is no room.
-    Full = 3,
+    Full,
     /// It does not happen, and no other one will for now.
-    Refused = 4,
+    Refused,
 }
+
+/// What reading a payload meets, if anything.
+type Reading = Box<dyn FnMut(&Record) -> Option<ErrorKind> + Send>;
 
 pub(crate) struct Flaky {
     store: MemoryStore,
-    next: AtomicU8,
-    /// How many appends come before that one.
-    before: AtomicU64,
+    /// What becomes of the next appends. Those behind them happen.
+    next: Mutex<VecDeque<Fate>>,
+    reading: Mutex<Reading>,
 }
 
 impl Flaky {
     pub(crate) fn new(store: MemoryStore) -> Self {
-        Self { store, next: AtomicU8::new(Fate::Told as u8), before: AtomicU64::new(0) }
+        Self { store, next: Mutex::default(), reading: Mutex::new(Box::new(|_| None)) }
     }
 
     /// Decides on the next append.
     pub(crate) fn next(&self, fate: Fate) {
-        self.next.store(fate as u8, Ordering::SeqCst);
+        self.after(0, &[fate]);
     }
 
-    /// Decides on the append after so many others.
-    pub(crate) fn after(&self, appends: u64, fate: Fate) {
-        self.before.store(appends, Ordering::SeqCst);
-        self.next(fate);
+    /// Decides on the appends after so many others.
+    pub(crate) fn after(&self, appends: usize, fates: &[Fate]) {
+        let before = std::iter::repeat_n(Fate::Told, appends);
+        *self.next.lock().unwrap() = before.chain(fates.iter().copied()).collect();
+    }
+
+    /// Decides on what reading payloads meets.
+    pub(crate) fn reading(&self, meets: impl FnMut(&Record) -> Option<ErrorKind> + Send + 'static) {
+        *self.reading.lock().unwrap() = Box::new(meets);
     }
 
     fn happens(&self, append: impl FnOnce(&MemoryStore) -> Result<Appended>) -> Result<Appended> {
-        let less = |n: u64| n.checked_sub(1);
-        let fate = match self.before.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) {
-            Ok(_) => Fate::Told as u8,
-            Err(_) => self.next.swap(Fate::Told as u8, Ordering::SeqCst),
-        };
         let unclear = || Error::new(ErrorKind::Indeterminate, "nobody knows whether it happened");
-        if fate == Fate::Undone as u8 {
-            return Err(unclear());
+        let fate = self.next.lock().unwrap().pop_front().unwrap_or(Fate::Told);
+        match fate {
+            Fate::Told => append(&self.store),
+            Fate::Untold => append(&self.store).and_then(|_| Err(unclear())),
+            Fate::Undone => Err(unclear()),
+            Fate::Full => Err(Error::new(ErrorKind::Full, "there is no room")),
+            Fate::Refused => Err(Error::new(ErrorKind::ReadOnly, "writes are refused")),
         }
-        if fate == Fate::Full as u8 {
-            return Err(Error::new(ErrorKind::Full, "there is no room"));
-        }
-        if fate == Fate::Refused as u8 {
-            return Err(Error::new(ErrorKind::ReadOnly, "writes are refused"));
-        }
-        let appended = append(&self.store)?;
-        if fate == Fate::Untold as u8 { Err(unclear()) } else { Ok(appended) }
     }
 }
 
@@ -95,7 +96,10 @@ impl EventStore for Flaky {
     }
 
     fn payload(&self, record: &Record) -> Result<Payload> {
-        self.store.payload(record)
+        match (self.reading.lock().unwrap())(record) {
+            Some(kind) => Err(Error::new(kind, "the bytes are not what they were")),
+            None => self.store.payload(record),
+        }
     }
 
     fn head(&self, stream: &StreamName) -> Result<Version> {

@@ -8,16 +8,18 @@ use annals_engine::ErrorKind;
 use annals_engine::clock::SystemClock;
 use annals_engine::config::{Config, Sources, load};
 use annals_engine::engine::Engine;
-use annals_engine::session::event::{Event, Role, RunKind, RunStatus};
+use annals_engine::id::{EventId, StreamName};
+use annals_engine::session::event::{Event, Role, RunFinished, RunKind, RunStatus};
 use annals_engine::session::index::TimeRules;
 use annals_engine::session::key::AgentId;
 use annals_engine::session::push::{Push, Wanted};
-use annals_engine::session::run::Tried;
+use annals_engine::session::run::{Asked, Requester, Tried, spawn};
 use annals_engine::store::{Item, MemoryStore, Read, Record};
-use annals_tools::run::worker::{Carrier, Parcel};
+use annals_tools::run::worker::{Carrier, Parcel, before_the_end};
 use annals_tools::run::{Setup, Until, Worker};
 use tokio::sync::watch;
 
+use super::agents::child_of;
 use super::check;
 use super::flaky::{Fate, Flaky};
 use super::world::LIMITS;
@@ -42,7 +44,7 @@ fn appends_fail() {
         for n in 0..8 {
             let what = format!("{fate:?}, after {n} appends");
             let (store, basket, worker) = house();
-            store.after(n, fate);
+            store.after(n, &[fate]);
             works(&worker).unwrap_or_else(|error| panic!("{what}: {error}"));
             let records = records(&store);
             assert_eq!(check::log(&records, LIMITS), [""; 0], "{what}");
@@ -63,13 +65,102 @@ fn appends_fail() {
     }
 }
 
+/// Goal: what cannot be read is not sent, with a reason, and holds up nothing else. Method: two chats with an answer each;
+/// one of the answers is damaged.
+#[test]
+fn an_answer_that_cannot_be_read() {
+    let (store, basket, worker) = house();
+    ask(&engine_of(&store), "8");
+    store.reading(|record| is_answer(record, "telegram:7").then_some(ErrorKind::Corrupt));
+    works(&worker).unwrap();
+    let failed: Vec<_> = records(&store)
+        .iter()
+        .filter_map(|record| match Event::of(record) {
+            Ok(Event::DeliveryFailed(failed)) => Some((record.stream.to_string(), failed.reason)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(failed, [("telegram:7".to_owned(), Some("unreadable".to_owned()))]);
+    let given: Vec<_> = basket.0.lock().unwrap().iter().map(|p| p.session_key.clone()).collect();
+    assert_eq!(given, ["telegram:8"]);
+}
+
+/// Goal: an announce whose words cannot be read has an end that says so, and the next shift finds nothing to do. Method: a
+/// child, whose answer is damaged.
+#[test]
+fn an_announce_that_cannot_be_read() {
+    let (store, _, worker) = house();
+    let engine = engine_of(&store);
+    let id = || EventId::new(engine.clock().now()).to_string();
+    let child_key = format!("agent:main:subagent:{}", id());
+    let from = StreamName::new("telegram:7").unwrap();
+    let child = StreamName::new(child_key.as_str()).unwrap();
+    let asked = engine.decide(&[&from, &child], |stage, batch| {
+        let requester = Requester { key: &from, run_id: None, opening: None };
+        spawn(stage, batch, &child_of(requester, &child, (&id(), &id()), "main"))
+    });
+    assert!(matches!(asked.unwrap().0, Asked::Accepted { .. }));
+    store.reading(move |record| is_answer(record, &child_key).then_some(ErrorKind::Corrupt));
+    works(&worker).unwrap();
+    let before = records(&store);
+    let reasons = before.iter().filter_map(|record| match Event::of(record) {
+        Ok(Event::AnnounceFailed(failed)) => Some(failed.reason.unwrap()),
+        _ => None,
+    });
+    assert_eq!(reasons.collect::<Vec<_>>(), ["unreadable"]);
+    assert_eq!(check::log(&before, LIMITS), [""; 0]);
+    works(&worker).unwrap();
+    assert_eq!(records(&store).len(), before.len());
+}
+
+/// Goal: a delivery that was not made because its text could not be read for a moment is made. Method: the first time that
+/// the answer is read the store is not there.
+#[test]
+fn an_answer_that_cannot_be_read_for_a_moment() {
+    let (store, basket, worker) = house();
+    let mut first = true;
+    store.reading(move |record| {
+        let fails = is_answer(record, "telegram:7") && std::mem::take(&mut first);
+        fails.then_some(ErrorKind::Unavailable)
+    });
+    works(&worker).unwrap();
+    let records = records(&store);
+    assert!(!records.iter().any(|record| record.kind.as_str() == "delivery.unknown"));
+    assert_eq!(basket.0.lock().unwrap().len(), 1);
+}
+
+/// Goal: a run whose task cannot be read any more has an end all the same, and what stands behind that is read. Method: the
+/// task is damaged.
+#[test]
+fn a_task_that_cannot_be_read() {
+    let (store, _, _) = house();
+    let engine = engine_of(&store);
+    ask(&engine, "7");
+    let runs: Vec<_> = engine.work().unwrap().state().runs().into_iter().cloned().collect();
+    let first = runs[0].turn_seq.unwrap();
+    store.reading(move |record| (record.seq.0 == first).then_some(ErrorKind::Corrupt));
+    let request = |run| before_the_end(&engine, run).unwrap().0.request;
+    assert_eq!(
+        runs.iter().map(|run| request(run)).collect::<Vec<_>>(),
+        ["[unreadable: corrupt]", "hello"]
+    );
+    let second = runs[1].turn_seq.unwrap();
+    store.reading(move |record| (record.seq.0 == second).then_some(ErrorKind::Corrupt));
+    assert_eq!(request(&runs[0]), "hello");
+}
+
+fn is_answer(record: &Record, of: &str) -> bool {
+    record.stream.as_str() == of
+        && matches!(Event::of(record), Ok(Event::Turn(turn)) if turn.role == Role::Assistant)
+}
+
 /// Goal: a worker that stays ends what it had claimed when the store sent it home, tells of it, and leaves as soon as it is
 /// to. Method: the append after the claim is refused for a reason that nobody waits for; whoever sees the end of the run
 /// stops the worker.
 #[test]
 fn a_shift_that_broke_off() {
     let (store, _, worker) = house();
-    store.after(1, Fate::Refused);
+    store.after(1, &[Fate::Refused]);
     let told = Mutex::new(0);
     let (stop, stopped) = watch::channel(false);
     let broke_off = |error: &annals_engine::Error| {
@@ -88,22 +179,36 @@ fn a_shift_that_broke_off() {
         tokio::time::timeout(Duration::from_secs(60), both).await.unwrap()
     });
     assert_eq!(*told.lock().unwrap(), 1);
-    let end = records(&store).iter().find_map(|record| match Event::of(record) {
-        Ok(Event::RunFinished(end)) => Some(end),
-        _ => None,
-    });
-    let end = end.unwrap();
+    let end = end(&records(&store));
     assert_eq!((end.status, end.reason.as_deref()), (RunStatus::Interrupted, Some("restart")));
 }
 
-fn house() -> (Arc<Flaky>, Arc<Basket>, Worker) {
-    let clock = Arc::new(SystemClock);
-    let store = Arc::new(Flaky::new(MemoryStore::new(Arc::clone(&clock) as _)));
-    let engine = Engine::over(Arc::clone(&store) as _, clock);
+/// The end of the first run that has one.
+fn end(records: &[Record]) -> RunFinished {
+    let end = records.iter().find_map(|record| match Event::of(record) {
+        Ok(Event::RunFinished(end)) => Some(end),
+        _ => None,
+    });
+    end.unwrap()
+}
+
+/// Another handle of the store of a house.
+fn engine_of(store: &Arc<Flaky>) -> Engine {
+    Engine::over(Arc::clone(store) as _, Arc::new(SystemClock))
+}
+
+fn ask(engine: &Engine, chat: &str) {
     let agent = AgentId::parse("main").unwrap();
-    let mut push = Push::new("telegram", "7", Role::User, "hello", agent);
+    let mut push = Push::new("telegram", chat, Role::User, "hello", agent);
     push.run = Some(Wanted { deliver: true, ..Wanted::new(RunKind::Ask) });
     engine.push(&push, &TimeRules::none()).unwrap();
+}
+
+/// A store with a run that is asked for.
+fn house() -> (Arc<Flaky>, Arc<Basket>, Worker) {
+    let store = Arc::new(Flaky::new(MemoryStore::new(Arc::new(SystemClock))));
+    let engine = engine_of(&store);
+    ask(&engine, "7");
     let folder = std::env::temp_dir();
     let file = folder.join("annals.json5");
     let text = "{agents: {list: [{id: 'main', run: {command: '/bin/sh', args: ['-c', 'cat']}}]}}";

@@ -50,11 +50,11 @@ pub fn told(store: &dyn EventStore, run_id: &str) -> Result<Told> {
     Ok(told)
 }
 
-/// What the last turns of a session say, the last first, as long as `more` wants them.
-fn backwards(
+/// The records of the turns of a session, the last first, as long as `more` wants them.
+fn records_backwards(
     store: &dyn EventStore,
     key: &str,
-    more: &mut dyn FnMut(&Record, Turn) -> bool,
+    more: &mut dyn FnMut(&Record) -> Result<bool>,
 ) -> Result<()> {
     let stream = StreamName::new(key)?;
     let mut last = store.head(&stream)?;
@@ -70,10 +70,7 @@ fn backwards(
             }
         }
         for record in records.into_iter().rev().filter(|r| r.kind.as_str() == "turn") {
-            let payload = store.payload(&record)?;
-            if let Ok(Event::Turn(turn)) = Event::parse(&record.kind, &payload)
-                && !more(&record, turn)
-            {
+            if !more(&record)? {
                 return Ok(());
             }
         }
@@ -83,33 +80,63 @@ fn backwards(
     Ok(())
 }
 
-/// The text of the turn at a position; empty when it is not there.
+/// What the last turns of a session say, the last first, as long as `more` wants them.
+fn backwards(
+    store: &dyn EventStore,
+    key: &str,
+    more: &mut dyn FnMut(&Record, Turn) -> bool,
+) -> Result<()> {
+    records_backwards(store, key, &mut |record| {
+        Ok(turn_of(store, record)?.is_none_or(|turn| more(record, turn)))
+    })
+}
+
+fn turn_of(store: &dyn EventStore, record: &Record) -> Result<Option<Turn>> {
+    Ok(match Event::parse(&record.kind, &store.payload(record)?) {
+        Ok(Event::Turn(turn)) => Some(turn),
+        _ => None,
+    })
+}
+
+/// The text of the turn at a position; empty when it is not there. Of the turns behind it nothing is read but where they
+/// stand: that one of them is damaged does not matter.
 ///
 /// # Errors
 /// Whatever reading meets.
 pub fn text_at(store: &dyn EventStore, key: &str, seq: Option<u64>) -> Result<String> {
     let Some(seq) = seq else { return Ok(String::new()) };
     let mut found = String::new();
-    backwards(store, key, &mut |record, turn| {
-        if record.seq.0 == seq {
+    records_backwards(store, key, &mut |record| {
+        if record.seq.0 == seq
+            && let Some(turn) = turn_of(store, record)?
+        {
             found = turn.content.as_ref().map(content::plain).unwrap_or_default();
         }
-        record.seq.0 > seq
+        Ok(record.seq.0 > seq)
     })?;
     Ok(found)
 }
 
-/// What was said before, for the end of a run: its task, or what its exchange began with.
+/// The same for one that is told again: where it cannot be read, it says that.
+fn told_again(store: &dyn EventStore, key: &str, seq: Option<u64>) -> Result<String> {
+    text_at(store, key, seq).or_else(|error| match error.kind().is_about_one_thing() {
+        true => Ok(format!("[unreadable: {}]", error.kind().code())),
+        false => Err(error),
+    })
+}
+
+/// What was said before, for the end of a run: its task, or what its exchange began with. Of a text that cannot be read it
+/// says that: it is no reason that the run has no end.
 ///
 /// # Errors
 /// Whatever reading meets.
 pub fn earlier(store: &dyn EventStore, run: &Job, exchange: Option<&Exchange>) -> Result<Earlier> {
     let Some(exchange) = exchange else {
-        let request = text_at(store, &run.session_key, run.turn_seq)?;
+        let request = told_again(store, &run.session_key, run.turn_seq)?;
         return Ok(Earlier { request, ..Earlier::default() });
     };
     let target = &exchange.target;
-    let last_in = |key: &str| text_at(store, key, exchange.last_reply);
+    let last_in = |key: &str| told_again(store, key, exchange.last_reply);
     let last = match exchange.last_reply {
         Some(_) => match last_in(target)? {
             text if text.is_empty() => last_in(&exchange.requester)?,
@@ -118,8 +145,8 @@ pub fn earlier(store: &dyn EventStore, run: &Job, exchange: Option<&Exchange>) -
         None => String::new(),
     };
     Ok(Earlier {
-        request: text_at(store, target, exchange.turn_seq)?,
-        first_reply: text_at(store, target, exchange.first_reply)?,
+        request: told_again(store, target, exchange.turn_seq)?,
+        first_reply: told_again(store, target, exchange.first_reply)?,
         last_reply: last,
     })
 }

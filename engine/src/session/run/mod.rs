@@ -22,7 +22,7 @@ mod way;
 
 pub use claim::{Claimed, Claimer, Killed, Starting, claim, claim_again, kill, start};
 pub use end::{Earlier, End, Finished, finish};
-pub use outbound::{EXPIRES, TRY_AGAIN, Trial, Tried, Wording, attempt, tried};
+pub use outbound::{EXPIRES, TRY_AGAIN, Trial, Tried, Wording, attempt, give_up, tried};
 pub use prompt::fenced;
 pub use rules::{AnnounceWay, LOG, Rules};
 pub use send::{Asked, Reason, Requester, Send, send};

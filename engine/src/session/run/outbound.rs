@@ -115,6 +115,24 @@ pub fn attempt(
     }
 }
 
+/// Ends what is on its way out and can never be sent. Nothing is appended while a try is going on: its end says what
+/// became of it.
+///
+/// # Errors
+/// `InvalidInput` for a reason that no event can hold.
+pub fn give_up(
+    stage: &Stage<'_>,
+    batch: &mut Batch<'_>,
+    rules: &Rules,
+    (waybill, reason): (&Waybill, &str),
+) -> Result<()> {
+    let outgoing = stage.work.on_its_way(waybill).filter(|outgoing| outgoing.trying.is_none());
+    let Some(outgoing) = outgoing else { return Ok(()) };
+    batch.flows(outgoing.flow.as_ref().and_then(|flow| flow.parse().ok()));
+    let attempt = Attempt { stage, rules, waybill, outgoing };
+    attempt.ends(batch, Ending::Failed(reason.to_owned()), None).map(drop)
+}
+
 /// A try that is decided on.
 struct Attempt<'a> {
     stage: &'a Stage<'a>,

@@ -1,11 +1,13 @@
 //! What goes out: announces and deliveries that are due, each as a task of its own, so that one that waits holds up no
 //! other.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use annals_engine::Result;
 use annals_engine::id::StreamName;
-use annals_engine::session::run::{Batch, Stage, Trial, Tried, Wording, announce, attempt, tried};
+use annals_engine::session::run::{
+    Batch, Stage, Trial, Tried, Wording, announce, attempt, give_up, tried,
+};
 use annals_engine::session::silent::{Lane, Silence};
 use annals_engine::session::work::{Outgoing, Waybill, Work};
 
@@ -83,25 +85,18 @@ impl Shift<'_> {
 
 impl Worker {
     async fn send(&self, waybill: &Waybill, outgoing: &Arc<Outgoing>) -> Result<()> {
-        let wording = {
-            let (engine, rules) = (self.engine.clone(), self.setup.rules.clone());
-            let (waybill, outgoing) = (waybill.clone(), Arc::clone(outgoing));
-            blocking(move || match (&waybill, outgoing.turn_seq) {
-                (Waybill::Announce { run_id, .. }, None) => {
-                    announce::wording(engine.store(), run_id, &outgoing, &rules.silent)
-                }
-                _ => Ok(Wording::default()),
-            })
-            .await?
+        // What it says is read before a try is recorded: that it cannot be read says nothing of a sink.
+        let (wording, text) = match self.words(waybill, outgoing).await {
+            Err(error) if error.kind().is_about_one_thing() => {
+                return self.give_up(waybill.clone(), "unreadable").await;
+            }
+            other => other?,
         };
-        let keys = StreamName::new(waybill.stream()).into_iter().collect();
-        let (rules, name) = (self.setup.rules.clone(), waybill.clone());
-        let rule = move |stage: &Stage<'_>, batch: &mut Batch<'_>| {
-            attempt(stage, batch, &rules, (&name, &wording))
+        let Trial::Send { attempt_id, target, turn_seq, .. } =
+            self.attempt(waybill, wording).await?
+        else {
+            return Ok(());
         };
-        let trial = self.decide(keys, rule).await?;
-        let Trial::Send { attempt_id, target, turn_seq, .. } = trial else { return Ok(()) };
-        let text = self.text(waybill, turn_seq).await?;
         let parcel = Parcel {
             attempt_id: attempt_id.clone(),
             idempotency_key: key_of(waybill, outgoing),
@@ -119,6 +114,37 @@ impl Worker {
         self.tried(waybill.clone(), attempt_id, became).await
     }
 
+    /// Records that a try begins. One that nobody knew to be recorded, and that was, is this one: it was not made yet.
+    async fn attempt(&self, waybill: &Waybill, wording: Wording) -> Result<Trial> {
+        let keys = StreamName::new(waybill.stream()).into_iter().collect();
+        let (rules, name) = (self.setup.rules.clone(), waybill.clone());
+        let begun = Arc::new(Mutex::new(None::<Trial>));
+        let rule = move |stage: &Stage<'_>, batch: &mut Batch<'_>| {
+            let mut begun = begun.lock().unwrap_or_else(PoisonError::into_inner);
+            let going_on = stage.work.on_its_way(&name).and_then(|out| out.trying.as_ref());
+            if let (Some(trial @ Trial::Send { attempt_id, .. }), Some(going_on)) =
+                (&*begun, going_on)
+                && going_on.attempt_id == *attempt_id
+            {
+                return Ok(trial.clone());
+            }
+            let trial = attempt(stage, batch, &rules, (&name, &wording))?;
+            *begun = Some(trial.clone());
+            Ok(trial)
+        };
+        self.record(keys, rule).await
+    }
+
+    /// Ends what can never be sent.
+    async fn give_up(&self, waybill: Waybill, reason: &'static str) -> Result<()> {
+        let rules = self.setup.rules.clone();
+        let keys = StreamName::new(waybill.stream()).into_iter().collect();
+        let rule = move |stage: &Stage<'_>, batch: &mut Batch<'_>| {
+            give_up(stage, batch, &rules, (&waybill, reason))
+        };
+        self.record(keys, rule).await
+    }
+
     pub(super) async fn tried(
         &self,
         waybill: Waybill,
@@ -133,20 +159,34 @@ impl Worker {
         self.record(keys, rule).await
     }
 
-    /// What goes out: the turn without silent tokens, or for a run that failed a notice.
-    async fn text(&self, waybill: &Waybill, turn_seq: Option<u64>) -> Result<String> {
+    /// What goes out: for an announce that nobody was told yet its words; the turn without silent tokens; for a run that
+    /// failed a notice.
+    async fn words(
+        &self,
+        waybill: &Waybill,
+        outgoing: &Arc<Outgoing>,
+    ) -> Result<(Wording, String)> {
         let (engine, rules) = (self.engine.clone(), self.setup.rules.clone());
-        let waybill = waybill.clone();
+        let (waybill, outgoing) = (waybill.clone(), Arc::clone(outgoing));
         blocking(move || {
-            if turn_seq.is_some() {
-                let said = announce::text_at(engine.store(), waybill.stream(), turn_seq)?;
-                let silence = Silence::of(&said, &rules.silent, Lane::Foreground);
-                return Ok(silence.outbound().to_owned());
+            let store = engine.store();
+            let without_tokens = |said: &str| {
+                Silence::of(said, &rules.silent, Lane::Foreground).outbound().to_owned()
+            };
+            if outgoing.turn_seq.is_some() {
+                let said = announce::text_at(store, waybill.stream(), outgoing.turn_seq)?;
+                return Ok((Wording::default(), without_tokens(&said)));
             }
-            let told = announce::told(engine.store(), waybill.run_id().unwrap_or_default())?;
-            let Some(end) = told.finished else { return Ok(String::new()) };
+            if let Waybill::Announce { run_id, .. } = &waybill {
+                let wording = announce::wording(store, run_id, &outgoing, &rules.silent)?;
+                let text = without_tokens(&wording.text);
+                return Ok((wording, text));
+            }
+            let told = announce::told(store, waybill.run_id().unwrap_or_default())?;
+            let Some(end) = told.finished else { return Ok((Wording::default(), String::new())) };
             let why = end.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-            Ok(format!("The run ended without an answer: {}{why}.", end.status))
+            let text = format!("The run ended without an answer: {}{why}.", end.status);
+            Ok((Wording::default(), text))
         })
         .await
     }

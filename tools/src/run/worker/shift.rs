@@ -229,10 +229,14 @@ impl Shift<'_> {
         if self.next_upkeep.is_none_or(|at| at <= now) && self.until == Until::Stopped {
             self.next_upkeep = Some(now.plus(UPKEEP_EVERY));
             let (engine, setup) = (self.worker.engine.clone(), Arc::clone(&self.worker.setup));
-            blocking(move || {
+            let kept = blocking(move || {
                 engine.keep_up(&setup.config.time_rules(), setup.config.limits()).map(drop)
-            })
-            .await?;
+            });
+            match kept.await {
+                // What cannot be archived is left alone, and the next time it is told again.
+                Err(error) if error.kind().is_about_one_thing() => self.worker.tell(&error),
+                other => other?,
+            }
         }
         Ok(did)
     }
