@@ -35,33 +35,56 @@ impl Carrier for Basket {
     }
 }
 
-/// Goal: an append that fails, having happened or not, loses nothing that an agent said or a sink confirmed, and ends no
-/// shift; one that a store without room refuses for a while is made later. Method: a run with a reply that is delivered;
-/// each of its appends fails in each way; the worker goes home by itself.
+/// Goal: an append that fails, having happened or not, loses nothing that an agent said, keeps nothing from going out once,
+/// and ends no shift; one that a store without room refuses for a while is made later. Method: a run with a reply that is
+/// delivered; each of its appends fails in each way, alone and with the one behind it; the worker goes home by itself.
 #[test]
 fn appends_fail() {
-    for fate in [Fate::Untold, Fate::Undone, Fate::Full] {
-        for n in 0..8 {
-            let what = format!("{fate:?}, after {n} appends");
-            let (store, basket, worker) = house();
-            store.after(n, &[fate]);
-            works(&worker).unwrap_or_else(|error| panic!("{what}: {error}"));
-            let records = records(&store);
-            assert_eq!(check::log(&records, LIMITS), [""; 0], "{what}");
-            // A try that may have been recorded and was not made is one that nobody can confirm.
-            let given = basket.0.lock().unwrap().len();
-            let unknown = records.iter().any(|record| record.kind.as_str() == "delivery.unknown");
-            let shown = given == 1 && !unknown || given == 0 && unknown && fate == Fate::Untold;
-            assert!(shown, "{what}: {given} given, unknown: {unknown}");
-            let said = records.iter().any(|record| {
-                matches!(
-                    Event::of(record),
-                    Ok(Event::RunFinished(end)) if end.status == RunStatus::Ok
-                )
+    let mut cases = Vec::new();
+    for first in [Fate::Untold, Fate::Undone, Fate::Full] {
+        cases.push(vec![first]);
+        cases.extend([Fate::Untold, Fate::Undone, Fate::Full].map(|second| vec![first, second]));
+    }
+    std::thread::scope(|scope| {
+        for fates in &cases {
+            scope.spawn(move || {
+                for n in 0..8 {
+                    an_append_fails(n, fates);
+                }
             });
-            // A run is not made where it is not known whether it may start, or is told that it may not.
-            assert!(said || n < 2, "{what}: what was said is lost");
         }
+    });
+}
+
+fn an_append_fails(n: usize, fates: &[Fate]) {
+    let what = format!("{fates:?}, after {n} appends");
+    let (store, basket, worker) = house("");
+    store.after(n, fates);
+    works(&worker).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let records = records(&store);
+    assert_eq!(check::log(&records, LIMITS), [""; 0], "{what}");
+    let unknown = records.iter().any(|record| record.kind.as_str() == "delivery.unknown");
+    assert_eq!((basket.0.lock().unwrap().len(), unknown), (1, false), "{what}");
+    // A run is not made where it is not known whether it was claimed, or may start.
+    let may_start = n > 1 || fates.iter().all(|fate| *fate == Fate::Full);
+    let status = end(&records).status;
+    assert!(status == RunStatus::Ok || !may_start, "{what}: what was said is lost: {status}");
+}
+
+/// Goal: what an agent says at great length is in the log once, whatever becomes of each append. Method: 450 turns, of which
+/// 200 go with the end; the first batches of the others, or the end, are in the log and nobody knows, and the next append is
+/// refused.
+#[test]
+fn very_many_turns() {
+    for n in 2..5 {
+        let (store, _, worker) = house("output: 'jsonl', dialect: 'native'");
+        store.after(n, &[Fate::Untold, Fate::Full, Fate::Undone]);
+        works(&worker).unwrap();
+        let records = records(&store);
+        let said = records.iter().filter(|record| {
+            matches!(Event::of(record), Ok(Event::Turn(turn)) if turn.role == Role::Assistant)
+        });
+        assert_eq!((said.count(), end(&records).status), (450, RunStatus::Ok), "after {n}");
     }
 }
 
@@ -69,7 +92,7 @@ fn appends_fail() {
 /// one of the answers is damaged.
 #[test]
 fn an_answer_that_cannot_be_read() {
-    let (store, basket, worker) = house();
+    let (store, basket, worker) = house("");
     ask(&engine_of(&store), "8");
     store.reading(|record| is_answer(record, "telegram:7").then_some(ErrorKind::Corrupt));
     works(&worker).unwrap();
@@ -89,7 +112,7 @@ fn an_answer_that_cannot_be_read() {
 /// child, whose answer is damaged.
 #[test]
 fn an_announce_that_cannot_be_read() {
-    let (store, _, worker) = house();
+    let (store, _, worker) = house("");
     let engine = engine_of(&store);
     let id = || EventId::new(engine.clock().now()).to_string();
     let child_key = format!("agent:main:subagent:{}", id());
@@ -117,7 +140,7 @@ fn an_announce_that_cannot_be_read() {
 /// the answer is read the store is not there.
 #[test]
 fn an_answer_that_cannot_be_read_for_a_moment() {
-    let (store, basket, worker) = house();
+    let (store, basket, worker) = house("");
     let mut first = true;
     store.reading(move |record| {
         let fails = is_answer(record, "telegram:7") && std::mem::take(&mut first);
@@ -133,7 +156,7 @@ fn an_answer_that_cannot_be_read_for_a_moment() {
 /// task is damaged.
 #[test]
 fn a_task_that_cannot_be_read() {
-    let (store, _, _) = house();
+    let (store, _, _) = house("");
     let engine = engine_of(&store);
     ask(&engine, "7");
     let runs: Vec<_> = engine.work().unwrap().state().runs().into_iter().cloned().collect();
@@ -159,7 +182,7 @@ fn is_answer(record: &Record, of: &str) -> bool {
 /// stops the worker.
 #[test]
 fn a_shift_that_broke_off() {
-    let (store, _, worker) = house();
+    let (store, _, worker) = house("");
     store.after(1, &[Fate::Refused]);
     let told = Mutex::new(0);
     let (stop, stopped) = watch::channel(false);
@@ -204,15 +227,21 @@ fn ask(engine: &Engine, chat: &str) {
     engine.push(&push, &TimeRules::none()).unwrap();
 }
 
-/// A store with a run that is asked for.
-fn house() -> (Arc<Flaky>, Arc<Basket>, Worker) {
+/// A store with a run that is asked for. With a dialect, its agent says much.
+fn house(dialect: &str) -> (Arc<Flaky>, Arc<Basket>, Worker) {
     let store = Arc::new(Flaky::new(MemoryStore::new(Arc::new(SystemClock))));
     let engine = engine_of(&store);
     ask(&engine, "7");
     let folder = std::env::temp_dir();
     let file = folder.join("annals.json5");
-    let text = "{agents: {list: [{id: 'main', run: {command: '/bin/sh', args: ['-c', 'cat']}}]}}";
-    let sources = Sources { flags: &[], variable: &|_| None, file: Some((file.as_path(), text)) };
+    let script = match dialect {
+        "" => "cat",
+        _ => r#"for n in $(seq 450); do echo "{\"type\": \"message\", \"text\": \"$n\"}"; done"#,
+    };
+    let script = serde_json::to_string(script).unwrap();
+    let run = format!("command: '/bin/sh', args: ['-c', {script}], {dialect}");
+    let text = format!("{{agents: {{list: [{{id: 'main', run: {{{run}}}}}]}}}}");
+    let sources = Sources { flags: &[], variable: &|_| None, file: Some((file.as_path(), &text)) };
     let (config, _): (Config, _) = load(&sources).unwrap();
     let mut setup = Setup::of(&config, folder).unwrap();
     setup.rules.sinks.insert("telegram".into(), "file".into());

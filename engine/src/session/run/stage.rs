@@ -75,6 +75,21 @@ impl Batch<'_> {
     pub fn add(&mut self, stream: &str, event: &Event, cause: Option<EventId>) -> Result<Added> {
         // The first ids of the pool are for what is named inside the events.
         let id = self.id(NAMED + self.events.len());
+        self.add_as(id, stream, event, cause)
+    }
+
+    /// Adds an event under an id that was made before. What is decided on again because nobody knew whether it was taken is
+    /// there once if all of its batch is the same.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a name that no stream can have.
+    pub fn add_as(
+        &mut self,
+        id: EventId,
+        stream: &str,
+        event: &Event,
+        cause: Option<EventId>,
+    ) -> Result<Added> {
         let flow = *self.flow.get_or_insert(id);
         let links = Links { cause, flow: Some(flow) };
         let new = event.to_new(StreamName::new(stream)?, id, links)?;

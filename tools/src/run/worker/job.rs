@@ -20,7 +20,7 @@ use super::super::prompt::{Ready, ready};
 use super::super::runner::{Heard, Stop};
 use super::super::spec::AgentSpec;
 use super::shift::{Done, Shift};
-use super::{Worker, blocking, turns};
+use super::{Worker, blocking, may_be_taken_later, turns, was_not_taken};
 
 /// A token, and its hash.
 pub(super) fn token() -> (String, String) {
@@ -85,7 +85,8 @@ impl Worker {
         let may = move |stage: &Stage<'_>, batch: &mut Batch<'_>| {
             start(stage, batch, (&id, claim), &starting)
         };
-        if !self.decide(Vec::new(), may).await? {
+        // Where it may have been recorded, nobody starts it: the run is one that was interrupted.
+        if !self.again(was_not_taken, || self.decide(Vec::new(), may.clone())).await? {
             let end = End::without_output(RunStatus::Killed, "kill");
             return self.finish(&claimed, end).await;
         }
@@ -149,30 +150,37 @@ impl Worker {
 
     /// What is read before an end is decided on: what was said earlier, and which sessions it may touch.
     async fn before_the_end(&self, run: &Arc<Wanted>) -> Result<(Earlier, Vec<StreamName>)> {
-        let (engine, run) = (self.engine.clone(), Arc::clone(run));
-        blocking(move || before_the_end(&engine, &run)).await
+        let read = || {
+            let (engine, run) = (self.engine.clone(), Arc::clone(run));
+            blocking(move || before_the_end(&engine, &run))
+        };
+        self.again(may_be_taken_later, read).await
     }
 
     /// Records the first of very many turns ahead of the batch that ends the run.
     async fn put_ahead(&self, claimed: &Claimed, mut end: End) -> Result<End> {
-        for batch in turns::ahead(&mut end) {
+        for turns in turns::ahead(&mut end) {
+            let now = self.engine.clock().now();
+            let batch: Vec<_> = turns.into_iter().map(|turn| (EventId::new(now), turn)).collect();
             let (run, claim) = (Arc::clone(&claimed.run), claimed.claim);
             let rule = move |stage: &Stage<'_>, into: &mut Batch<'_>| {
                 let own = stage.work.run(&run.run_id).and_then(|run| run.claim.as_ref());
                 if own.is_none_or(|own| own.seq != claim) {
                     return Ok(());
                 }
-                for turn in &batch {
+                for (id, turn) in &batch {
                     let mut turn = turn.clone();
                     turn.session_id.clone_from(&run.session_id);
                     turn.run_id = Some(run.run_id.clone());
-                    into.add(&run.session_key, &Event::Turn(turn), None)?;
+                    into.add_as(*id, &run.session_key, &Event::Turn(turn), None)?;
                 }
                 Ok(())
             };
-            match self.decide(Vec::new(), rule).await {
+            match self.record(Vec::new(), rule).await {
                 // What no event can hold is not said.
                 Err(error) if must_be_smaller(error.kind()) => {}
+                // They are in the log, without what else would go with them now.
+                Err(error) if *error.kind() == ErrorKind::PartialDuplicate => {}
                 other => other?,
             }
         }

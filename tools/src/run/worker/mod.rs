@@ -60,6 +60,8 @@ pub struct Worker {
     identity: ProcessIdentity,
     machine: Machine,
     tell: Option<Tell>,
+    /// Says when to stop, to one that stays until then.
+    stays: Option<watch::Receiver<bool>>,
 }
 
 /// A claim stands so long beyond the time limit of its run without a sign of life; that of a run without a limit for a
@@ -67,7 +69,7 @@ pub struct Worker {
 const LEASE_BEYOND: Duration = Duration::from_secs(600);
 const LEASE_OPEN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long after a fact could not be recorded it is tried again.
+/// How long after a fact could not be recorded it is tried again; a worker that stays goes on with the last.
 const ASK_AGAIN: [Duration; 4] = [
     Duration::from_millis(100),
     Duration::from_secs(1),
@@ -90,6 +92,17 @@ const fn may_be_taken_later(kind: &ErrorKind) -> bool {
     )
 }
 
+/// How long a store is waited for that had said no so many times before; not at all if that was enough.
+fn wait_after(failed: usize, stays: bool) -> Option<Duration> {
+    let last = ASK_AGAIN.last().filter(|_| stays);
+    ASK_AGAIN.get(failed).or(last).copied()
+}
+
+/// Whether an append that failed so was certainly not taken, and may be later.
+const fn was_not_taken(kind: &ErrorKind) -> bool {
+    may_be_taken_later(kind) && !matches!(kind, ErrorKind::Indeterminate)
+}
+
 impl Worker {
     /// A worker.
     ///
@@ -100,7 +113,8 @@ impl Worker {
         let name = EventId::new(engine.clock().now()).to_string();
         let machine = Machine { host: host(), boot_id: identity.boot_id.clone() };
         let runner = Runner::default();
-        Ok(Self { engine, setup, runner, carrier, name, identity, machine, tell: None })
+        let (tell, stays) = (None, None);
+        Ok(Self { engine, setup, runner, carrier, name, identity, machine, tell, stays })
     }
 
     /// The same, which tells of errors of the store that it waits to be over.
@@ -123,7 +137,9 @@ impl Worker {
     /// What the store says. Runs that were at work then end with their processes, and the next worker finds them.
     pub async fn work(&self, until: Until, stop: watch::Receiver<bool>) -> Result<()> {
         let (woken, wakes) = Wake::start(&self.engine)?;
-        let result = Shift::new(self, (until, stop), wakes).until_over().await;
+        let stays = (until == Until::Stopped).then(|| stop.clone());
+        let worker = Self { stays, ..self.clone() };
+        let result = Shift::new(&worker, (until, stop), wakes).until_over().await;
         drop(woken);
         result
     }
@@ -165,16 +181,43 @@ impl Worker {
         keys: Vec<StreamName>,
         rule: impl FnMut(&Stage<'_>, &mut Batch<'_>) -> Result<T> + Clone + Send + 'static,
     ) -> Result<T> {
-        for wait in ASK_AGAIN {
-            match self.decide(keys.clone(), rule.clone()).await {
-                Err(error) if may_be_taken_later(error.kind()) => {
+        self.again(may_be_taken_later, move || self.decide(keys.clone(), rule.clone())).await
+    }
+
+    /// Asks until the answer is another than one of these errors: as long as it takes if this worker stays, else a few times.
+    async fn again<T, F: Future<Output = Result<T>>>(
+        &self,
+        passes: fn(&ErrorKind) -> bool,
+        mut ask: impl FnMut() -> F,
+    ) -> Result<T> {
+        let mut failed = 0;
+        loop {
+            match ask().await {
+                Err(error) if passes(error.kind()) => {
                     self.tell(&error);
-                    tokio::time::sleep(wait).await;
+                    if !self.may_ask_again(failed).await {
+                        return Err(error);
+                    }
+                    failed += 1;
                 }
                 other => return other,
             }
         }
-        self.decide(keys, rule).await
+    }
+
+    /// Waits for a store that had said no so many times before it did now. Whether it may be asked again.
+    async fn may_ask_again(&self, failed: usize) -> bool {
+        let stays = self.stays.clone().filter(|stop| !*stop.borrow());
+        let Some(wait) = wait_after(failed, stays.is_some()) else { return false };
+        match stays {
+            // Who is told to leave meanwhile asks at once, and then as one that leaves.
+            Some(mut stop) => tokio::select! {
+                Ok(_) = stop.wait_for(|stop| *stop) => {}
+                () = tokio::time::sleep(wait) => {}
+            },
+            None => tokio::time::sleep(wait).await,
+        }
+        true
     }
 
     fn claimer(&self, now: Timestamp, token_sha256: &str, limit_seconds: u64) -> Claimer {
@@ -202,4 +245,19 @@ async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|e| {
         Err(Error::new(ErrorKind::Unavailable, "a thread of the worker broke off").caused_by(e))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a worker that stays waits for the store as long as it takes, and another one a few seconds. Method: the waits
+    /// after so many refusals.
+    #[test]
+    fn waits() {
+        let waits = |stays| [0, 3, 4, 1_000].map(|failed| wait_after(failed, stays));
+        let [first, .., last] = ASK_AGAIN.map(Some);
+        assert_eq!(waits(true), [first, last, last, last]);
+        assert_eq!(waits(false), [first, last, None, None]);
+    }
 }
