@@ -31,7 +31,8 @@ Examples:
   ANNALS_HTTP_TOKEN=$(openssl rand -hex 32) annals serve
   claude mcp add --transport http annals http://127.0.0.1:8767/mcp \\
     --header \"Authorization: Bearer $ANNALS_HTTP_TOKEN\"
-  curl -H \"Authorization: Bearer $ANNALS_HTTP_TOKEN\" http://127.0.0.1:8767/v1/sessions")]
+  curl -H \"Authorization: Bearer $ANNALS_HTTP_TOKEN\" \\
+    http://127.0.0.1:8767/v1/sessions")]
 pub(crate) struct Args {
     /// Listen here instead of http.address
     #[arg(long, value_name = "HOST:PORT", value_hint = clap::ValueHint::Other)]

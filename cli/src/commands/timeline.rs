@@ -24,7 +24,7 @@ how long that took. `open` is what has not come to its end.
 Examples:
   annals timeline --since yesterday
   annals timeline --session 'agent:*:subagent:*' -n 0
-  annals timeline --json | jq -r '.deeds[] | select(.outcome == \"failed\") | .run'")]
+  annals timeline --json | jq '.deeds[] | select(.outcome == \"failed\")'")]
 pub(crate) struct Args {
     /// How many at most, the last ones; 0 for all
     #[arg(short = 'n', long, value_name = "N", value_hint = clap::ValueHint::Other, default_value_t = 50)]

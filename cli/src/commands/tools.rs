@@ -38,7 +38,8 @@ a run (ANNALS_TOKEN) the run's session calls, and --as is refused.
 
 Examples:
   annals tools call sessions_list '{\"limit\": 3}'
-  annals tools call sessions_history '{\"sessionKey\": \"current\"}' --as agent:main:main")]
+  annals tools call sessions_history '{\"sessionKey\": \"current\"}' \\
+    --as agent:main:main")]
 pub(crate) struct Call {
     /// The tool's name
     #[arg(value_hint = clap::ValueHint::Other)]

@@ -27,7 +27,7 @@ given no sign of life since.
 Examples:
   annals runs list --open
   annals runs list --open --since yesterday --until 2h
-  annals runs list --open --json | jq -r '.runs[] | select(.ageMs > 600000) | .runId'")]
+  annals runs list --open --json | jq '.runs[] | select(.ageMs > 600000)'")]
 pub(crate) struct Args {
     /// Only runs that have not ended
     #[arg(long)]

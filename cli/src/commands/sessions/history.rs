@@ -28,7 +28,7 @@ In JSON, times are milliseconds since 1970, as the session tools of agents give 
 Examples:
   annals sessions history telegram:42
   annals sessions history main -n 10 --include-tools
-  annals sessions history 019a             the beginning of a key or of an id is enough")]
+  annals sessions history 019a             the beginning of a key is enough")]
 pub(crate) struct Args {
     /// The session: its key, the id of one of its parts, or the beginning of either
     #[arg(value_name = "KEY", value_hint = clap::ValueHint::Other)]

@@ -26,7 +26,8 @@ words together. What tools answered is searched too.
 
 Examples:
   annals sessions search ontology
-  annals sessions search '\"deploy failed\" staging' --session telegram:42 --since 7d
+  annals sessions search '\"deploy failed\" staging' --session telegram:42 \\
+    --since 7d
   annals sessions search 天气 --role user --json | jq -r '.results[].snippet'")]
 pub(crate) struct Args {
     /// The words

@@ -30,7 +30,8 @@ Exit codes: 0 accepted, 2 something is wrong with the call, 5 it is not allowed,
 Examples:
   annals sessions spawn 'Read the changelog and tell what breaks.'
   annals sessions spawn - --agent ops --timeout 600 < task.md
-  annals sessions spawn 'Count the words.' --attach report.txt --json | jq -r .runId")]
+  annals sessions spawn 'Count the words.' --attach report.txt --json \\
+    | jq -r .runId")]
 pub(crate) struct Args {
     #[command(flatten)]
     task: Task,

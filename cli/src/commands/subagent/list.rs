@@ -21,7 +21,7 @@ A child leaves the list some time after its end and its announce; it stays reada
 
 Examples:
   annals subagent list
-  annals subagent list --json | jq -r '.children[] | select(.status == \"failed\") | .key'")]
+  annals subagent list --json | jq '.children[] | select(.status == \"failed\")'")]
 pub(crate) struct Args {
     /// Only archived children
     #[arg(long)]
