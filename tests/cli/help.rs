@@ -16,17 +16,7 @@ fn help_is_as_written_down() {
     let home = Home::new();
     let check = |name: &str, args: &[&str]| {
         let text = home.ok(args);
-        let examples = text.split_once("Examples:").map_or("", |(_, examples)| examples);
-        let examples = examples.split("\n\n").next().unwrap_or_default();
-        let lines: Vec<&str> = examples.lines().collect();
-        for pair in lines.windows(2) {
-            let strange = !BEGINNINGS.iter().any(|b| pair[1].starts_with(b));
-            assert!(
-                pair[1].is_empty() || !strange || pair[0].ends_with('\\'),
-                "{name}: {}",
-                pair[1]
-            );
-        }
+        examples_can_be_copied(name, &text);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         expect_file![format!("{}/../tests/cli/help/{name}.txt", env!("CARGO_MANIFEST_DIR"))]
             .assert_eq(&text);
@@ -89,6 +79,18 @@ fn help_is_as_written_down() {
     assert_eq!(home.ok(&["help"]), home.ok(&["--help"]));
     assert_eq!(home.ok(&["help", "session", "push"]), home.ok(&["session", "push", "--help"]));
     home.fails(&["help", "nonsense"], 2, "usage");
+}
+
+/// Of the lines of the examples each begins one, or goes on with one that says so.
+#[track_caller]
+fn examples_can_be_copied(name: &str, text: &str) {
+    let examples = text.split_once("Examples:").map_or("", |(_, examples)| examples);
+    let examples = examples.split("\n\n").next().unwrap_or_default();
+    let lines: Vec<&str> = examples.lines().collect();
+    for pair in lines.windows(2) {
+        let strange = !BEGINNINGS.iter().any(|b| pair[1].starts_with(b));
+        assert!(pair[1].is_empty() || !strange || pair[0].ends_with('\\'), "{name}: {}", pair[1]);
+    }
 }
 
 /// Goal: help fits the screen, and its paragraphs fill it. Method: terminals of four widths; no line is wider than the
