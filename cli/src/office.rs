@@ -277,8 +277,6 @@ fn worker_command(global: &Global) -> Result<(std::path::PathBuf, Vec<String>), 
     let mut arguments = vec!["worker".to_owned(), "--until-idle".to_owned()];
     arguments.extend(["--store".to_owned(), folder.display().to_string()]);
     if let (Some(file), true) = settings::place() {
-        let file = std::path::absolute(&file)
-            .map_err(|e| annals_engine::Error::io("cannot tell where the configuration is", e))?;
         arguments.extend(["--config".to_owned(), file.display().to_string()]);
     }
     Ok((program, arguments))

@@ -93,13 +93,13 @@ pub(crate) fn with(file: Option<(&Path, &str)>) -> Result<(Config, Vec<Warning>)
     Ok(load(&Sources { flags, variable: &variable, file })?)
 }
 
-/// Where the file is, and whether somebody said so: then it must be there.
+/// Where the file is, and whether somebody said so: then it must be there. It is a whole path wherever the folder that we
+/// are in is known: what the file says of folders and programs is relative to its own folder, which a bare name has not.
 pub(crate) fn place() -> (Option<PathBuf>, bool) {
-    if let Some(path) = SAID.get().and_then(|said| said.file.as_ref()) {
-        return (Some(path.clone()), true);
-    }
-    if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
-        return (Some(path.into()), true);
+    let said = SAID.get().and_then(|said| said.file.clone());
+    let named = || std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    if let Some(path) = said.or_else(named) {
+        return (Some(std::path::absolute(&path).unwrap_or(path)), true);
     }
     let xdg = etcetera::choose_base_strategy().ok();
     (xdg.map(|xdg| xdg.config_dir().join("annals").join("annals.json5")), false)

@@ -413,6 +413,24 @@ fn polls_outputs_and_dry_runs() {
     assert!(!counts.contains_key("out"), "{counts:?}");
 }
 
+/// Goal: a configuration that is named without its folder is the same one. Method: its bare name, as an option and as a
+/// variable, from the folder that it is in; a file of a rule changes, and what serves tells of it.
+#[test]
+fn a_bare_name() {
+    for by_option in [true, false] {
+        let mut desk = Desk::new(&all(), &["echo"]);
+        let args = ["serve", "--no-worker", "--listen", "127.0.0.1:0", "--config", "annals.json5"];
+        let mut command =
+            desk.home.command(args.get(..if by_option { 6 } else { 4 }).expect("some"));
+        command.env("ANNALS_CONFIG", "annals.json5");
+        command.current_dir(desk.home.path().join(".config/annals"));
+        desk.start(command);
+        desk.until(|told| told.iter().any(baseline));
+        desk.write("a", "1");
+        desk.fired("a");
+    }
+}
+
 /// Goal: a worker runs the rules; a rule whose runs write its own file stops, says so everywhere, and goes on when it is
 /// reset. Method: an agent that adds a line to the file that it is started for.
 #[test]
