@@ -17,7 +17,8 @@ impl Config {
     ///
     /// # Errors
     /// `InvalidInput`, with the path of the setting, for a rule without a name or paths, for a name that no stream takes or
-    /// that another rule has, for a word that is no change, and for a pattern that is no glob.
+    /// that another rule has, for a word that is no change, for an agent that has no command, for a placeholder that is none,
+    /// and for a pattern that is no glob.
     pub fn watch_rules(&self) -> Result<Vec<Rule>> {
         let folder = self.folder().unwrap_or(Path::new("/"));
         let mut names = BTreeSet::new();
@@ -64,15 +65,25 @@ impl Config {
                 fail("on", Error::invalid(message))
             })
         };
+        let filled = |field: &str| {
+            let text = text(field);
+            match text.as_deref().and_then(Rule::unknown_placeholder) {
+                Some(word) => Err(fail(field, no_placeholder(&name, word))),
+                None => Ok(text),
+            }
+        };
         let on: Vec<Change> = texts("on").iter().map(word).collect::<Result<_>>()?;
         Ok(Rule {
             on: if on.is_empty() { Change::ALL.to_vec() } else { on },
             paths,
             ignore: texts("ignore"),
             outputs: texts("outputs"),
-            agent: self.text(&at("agent")).and_then(|id| AgentId::parse(id).ok()),
-            session: text("session"),
-            prompt: text("prompt").unwrap_or_else(|| Rule::PROMPT.to_owned()),
+            agent: self
+                .text(&at("agent"))
+                .map(|id| self.agent_with_command(&name, id).map_err(|e| fail("agent", e)))
+                .transpose()?,
+            session: filled("session")?,
+            prompt: filled("prompt")?.unwrap_or_else(|| Rule::PROMPT.to_owned()),
             debounce: millis("debounceMs").unwrap_or(Rule::DEBOUNCE),
             max_wait: millis("maxWaitMs").unwrap_or(Rule::MAX_WAIT),
             runs_per_minute: self
@@ -82,6 +93,28 @@ impl Config {
             initial: self.is_on(&at("initial")),
             name,
         })
+    }
+
+    /// An agent that runs can be asked of.
+    fn agent_with_command(&self, rule: &str, id: &str) -> Result<AgentId> {
+        let has_command = |place: &str| {
+            ["command", "preset"]
+                .iter()
+                .any(|way| self.text(&format!("{place}.run.{way}")).is_some())
+        };
+        let able = self.agents().filter(|(place, _)| has_command(place));
+        let able: Vec<&str> = able.map(|(_, id)| id).collect();
+        match AgentId::parse(id) {
+            Ok(agent) if able.contains(&agent.as_str()) => Ok(agent),
+            _ => {
+                let message = format!("the rule {rule:?}: no agent {id:?} has a command");
+                let error = Error::invalid(message);
+                Err(match able.is_empty() {
+                    true => error.hint("agents.list names agents and, in run, their commands"),
+                    false => error.hint(format!("agents with a command: {}", able.join(", "))),
+                })
+            }
+        }
     }
 
     /// The places of the list, such as `watch[0]`, at which something is said.
@@ -94,6 +127,12 @@ impl Config {
         indexes.dedup();
         indexes.into_iter().map(|index| format!("{LIST}{index}]")).collect()
     }
+}
+
+fn no_placeholder(rule: &str, word: &str) -> Error {
+    let known = Rule::PLACEHOLDERS.join(", ");
+    Error::invalid(format!("the rule {rule:?}: {word} is no placeholder"))
+        .hint(format!("there are {known}; a word between spaces, as in {{ word }}, is left alone"))
 }
 
 const LIST: &str = "watch[";
@@ -117,7 +156,8 @@ mod tests {
     #[test]
     fn rules() {
         let rules = read(
-            "{watch: [{name: 'a', paths: ['x/**'], ignore: ['*.log'], outputs: ['out/**'], on: ['create'], agent: 'ops', \
+            "{agents: {list: [{id: 'ops', run: {preset: 'claude'}}]},
+             watch: [{name: 'a', paths: ['x/**'], ignore: ['*.log'], outputs: ['out/**'], on: ['create'], agent: 'ops', \
              session: 'hook:{rule}', prompt: 'see {path}', debounceMs: 5, maxWaitMs: 6, maxRunsPerMinute: 7, poll: 8, \
              initial: true}, {name: 'b', paths: ['y'], poll: 0}]}",
         )
@@ -143,6 +183,22 @@ mod tests {
                 "{watch: [{name: 'a', paths: ['x']}, {name: 'a', paths: ['y']}]}",
                 "watch[1].name",
                 "two",
+            ),
+            ("{watch: [{name: 'a', paths: ['x'], agent: 'nobody'}]}", "watch[0].agent", "\"a\""),
+            (
+                "{agents: {list: [{id: 'b'}]}, watch: [{name: 'a', paths: ['x'], agent: 'b'}]}",
+                "watch[0].agent",
+                "command",
+            ),
+            (
+                "{watch: [{name: 'a', paths: ['x'], prompt: 'see {pth}'}]}",
+                "watch[0].prompt",
+                "{pth}",
+            ),
+            (
+                "{watch: [{name: 'a', paths: ['x'], session: 'hook:{file}'}]}",
+                "watch[0].session",
+                "\"a\": {file}",
             ),
         ] {
             let error = read(text).unwrap_err();

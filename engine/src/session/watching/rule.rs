@@ -37,6 +37,8 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// What stands for the file, the change and the rule in a prompt and in the name of a session.
+    pub const PLACEHOLDERS: [&'static str; 3] = ["{path}", "{change}", "{rule}"];
     /// What runs are told where nothing is said.
     pub const PROMPT: &'static str = "{path}: {change}";
     /// The time to settle where nothing is said.
@@ -79,10 +81,24 @@ impl Rule {
         }
     }
 
+    /// What in a text is spelled like a placeholder and is none: braces around one word, which other text hardly has.
+    #[must_use]
+    pub fn unknown_placeholder(text: &str) -> Option<&str> {
+        let is_word = |word: &str| {
+            !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        };
+        let opened = text.match_indices('{').filter_map(|(at, _)| text.get(at..));
+        let mut braced = opened.filter_map(|from| {
+            let (inner, _) = from.strip_prefix('{')?.split_once('}')?;
+            is_word(inner).then(|| from.get(..inner.len().saturating_add(2)))?
+        });
+        braced.find(|word| !Self::PLACEHOLDERS.contains(word))
+    }
+
     /// A text with its placeholders filled in. What is filled in is not looked at again.
     fn filled(&self, text: &str, path: &str, change: Change) -> String {
-        let known =
-            [("{path}", path), ("{change}", change.as_str()), ("{rule}", self.name.as_str())];
+        let values = [path, change.as_str(), self.name.as_str()];
+        let known: Vec<(&str, &str)> = Self::PLACEHOLDERS.into_iter().zip(values).collect();
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find('{') {
@@ -109,5 +125,19 @@ mod tests {
         rule.prompt = "{rule}: {path} {change} {date} {".to_owned();
         assert_eq!(rule.prompt_for("/{rule}", Change::Remove), "r: /{rule} remove {date} {");
         assert_eq!(rule.session_for("/x", Change::Create), "hook:watch:r");
+    }
+
+    /// Goal: a misspelt placeholder is found, and other text in braces is none. Method: texts of both sorts.
+    #[test]
+    fn unknown_placeholders() {
+        for (text, found) in [
+            ("see {pth}", Some("{pth}")),
+            ("{path} {change} {rule}{Path}", Some("{Path}")),
+            ("{path}: {change} by {rule}", None),
+            ("{\"a\": {\"b\": 1}} {} { path } ${x y} {", None),
+            ("{{file}}", Some("{file}")),
+        ] {
+            assert_eq!(Rule::unknown_placeholder(text), found, "{text}");
+        }
     }
 }
