@@ -2,6 +2,7 @@
 //! look for by itself is handed to it.
 
 mod belonging;
+mod deeds;
 mod event_type;
 mod names;
 
@@ -20,6 +21,7 @@ use crate::output::Output;
 use crate::shown::Shown;
 use crate::when::{self, Bound};
 use belonging::Belonging;
+pub(crate) use deeds::Marks;
 use event_type::Types;
 use names::Name;
 
@@ -38,7 +40,7 @@ pub(crate) enum Reach {
 /// The shortest beginning of an id that stands for the id.
 const PREFIX_LEAST: usize = 4;
 
-/// The filters of `tail`, `log` and `export`.
+/// The filters of `tail`, `log` and `export`; `timeline` and `graph` choose deeds with them.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
@@ -72,7 +74,7 @@ pub(crate) struct FilterArgs {
     /// Not before: 2h, 3d, yesterday, 14:30, an ISO time, or #42 for a place in the log
     #[arg(long, value_name = "WHEN", value_hint = ValueHint::Other)]
     since: Option<String>,
-    /// Not after; the same forms. Following ends when that time has come
+    /// Not after; the same forms
     #[arg(long, value_name = "WHEN", value_hint = ValueHint::Other)]
     until: Option<String>,
     /// Whether the log's own housekeeping is wanted too.

@@ -111,6 +111,24 @@ impl Sieve {
         Ok(())
     }
 
+    /// What is wanted.
+    pub(crate) fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
+    /// An event with what it says between sessions, if it says something, wanted or not.
+    ///
+    /// # Errors
+    /// Whatever reading content that lies apart meets.
+    pub(crate) fn message(
+        &mut self,
+        record: Box<Record>,
+        store: &dyn EventStore,
+    ) -> Result<Option<Shown>, Failure> {
+        let Some(message) = self.learn(&record) else { return Ok(None) };
+        Ok(Some(Shown::new(record, Some(message), store)?))
+    }
+
     /// What to read so that everything wanted passes by.
     pub(crate) fn read(&self, view: View, reach: Reach) -> Read {
         Read::after(self.cursor).view(view).filter(self.wanted.narrowed(reach))

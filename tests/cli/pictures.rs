@@ -1,5 +1,6 @@
 //! `graph` and `timeline`: who did what to whom, with what outcome.
 
+use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use crate::support::{Home, append, on_terminal};
@@ -25,15 +26,15 @@ fn story() -> Home {
         let data = format!("{{'runId':'{run}','status':'{status}','runtimeMs':5}}");
         tell(&format!("run:{run}"), "run.finished", &data);
     };
-    request("r1", "telegram:7", "send");
-    tell("cli:a", "send.accepted", "{'runId':'r1','targetKey':'telegram:7','hop':0}");
-    end("r1", "ok");
-    request("r2", CHILD, "spawn");
+    request("run-1", "telegram:7", "send");
+    tell("cli:a", "send.accepted", "{'runId':'run-1','targetKey':'telegram:7','hop':0}");
+    end("run-1", "ok");
+    request("run-2", CHILD, "spawn");
     let spawned =
-        format!("{{'runId':'r2','targetKey':'{CHILD}','hop':0,'label':'say \\\"hi\\\"'}}");
+        format!("{{'runId':'run-2','targetKey':'{CHILD}','hop':0,'label':'say \\\"hi\\\"'}}");
     tell("cli:a", "spawn.accepted", &spawned);
-    end("r2", "error");
-    let announce = format!("{{'runId':'r2','childKey':'{CHILD}'}}");
+    end("run-2", "error");
+    let announce = format!("{{'runId':'run-2','childKey':'{CHILD}'}}");
     tell("cli:a", "announce.requested", &announce);
     tell("cli:a", "announce.failed", &announce.replace('}', ",'reason':'no_route'}"));
     tell("cli:a", "spawn.refused", "{'verb':'sessions_spawn','target':'ops','reason':'depth'}");
@@ -100,4 +101,67 @@ fn nothing() {
         assert_eq!(ran.stdout, "");
         assert!(ran.stderr.contains("no session has said anything"), "{}", ran.stderr);
     }
+}
+
+/// Goal: filters choose deeds and never change them: the same deed reads the same with and without each filter, and its
+/// edge counts the same outcomes. Method: the story with a child of another agent, through each filter.
+#[test]
+fn filters_choose() {
+    let home = story();
+    let opened = "{'sessionId':'c','kind':'other','agentId':'ops','spawnDepth':1}";
+    append(&home.store(), CHILD, "session.opened", opened);
+    let all = deeds_of(&home, &[]);
+    let place = |kind: &str| {
+        let deed = all.iter().find(|deed| deed["kind"] == kind).expect("a deed");
+        format!("#{}", deed["seq"])
+    };
+    let (sent, spawned, announced) = (place("send"), place("spawn"), place("announce"));
+    let cases: [(&[&str], &[&str]); 16] = [
+        (&["--type", "send"], &["send"]),
+        (&["--type", "spawn"], &["spawn", "refusal"]),
+        (&["--type", "run.finished"], &["send", "spawn"]),
+        (&["--type", "announce.failed"], &["announce"]),
+        (&["--type", "error"], &["spawn", "announce", "refusal"]),
+        (&["--session", "telegram:7"], &["send"]),
+        (&["--session", "agent:main:subagent:*"], &["spawn", "announce"]),
+        (&["--agent", "ops"], &["spawn", "announce"]),
+        (&["--from", "cli:a"], &["send", "spawn", "refusal"]),
+        (&["--to", "cli:a"], &["announce", "message"]),
+        (&["--run", "run-2"], &["spawn", "announce"]),
+        (&["--grep", "no_route"], &["announce"]),
+        (&["--until", &sent], &["send"]),
+        (&["--since", &spawned, "--until", &announced], &["spawn", "announce"]),
+        (&["--type", "send", "--agent", "ops"], &[]),
+        (&["-n", "2"], &["refusal", "message"]),
+    ];
+    for (filter, expect) in cases {
+        let kept = deeds_of(&home, filter);
+        let kinds: Vec<_> = kept.iter().filter_map(|deed| deed["kind"].as_str()).collect();
+        assert_eq!(kinds, expect, "{filter:?}");
+        assert!(kept.iter().all(|deed| all.contains(deed)), "{filter:?}: {kept:?} of {all:?}");
+    }
+    let edges = home.json(&["graph", "--type", "send", "--json"]);
+    assert_eq!(edges["edges"][0]["outcomes"], serde_json::json!({"ok": 1}));
+    let none = home.run(&["timeline", "--type", "send", "--agent", "ops"]);
+    assert!(none.stderr.contains("nothing fits: 5 deeds without the filters"), "{}", none.stderr);
+}
+
+/// Goal: deeds stand in the order in which they happened, not in that of the log, and times choose by it. Method: a
+/// refusal of long ago that the log tells last.
+#[test]
+fn order_of_time() {
+    let home = story();
+    let refusal = "{'at':'2020-03-01T00:00:00.000000Z','verb':'sessions_spawn','target':'ops','reason':'old'}";
+    append(&home.store(), "cli:a", "spawn.refused", refusal);
+    let all = deeds_of(&home, &[]);
+    assert_eq!((all.len(), &all[0]["reason"]), (6, &"old".into()));
+    let times: Vec<_> = all.iter().filter_map(|deed| deed["at"].as_str()).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    assert_eq!(deeds_of(&home, &["--until", "2020-03-02"]), all[..1]);
+    assert_eq!(deeds_of(&home, &["--since", "2020-03-02"]), all[1..]);
+}
+
+fn deeds_of(home: &Home, filter: &[&str]) -> Vec<Value> {
+    let told = home.json(&[&["timeline", "--json"], filter].concat());
+    told["deeds"].as_array().expect("deeds").clone()
 }

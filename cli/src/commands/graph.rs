@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_engine::session::audit::NOBODY;
-use annals_engine::session::deeds::{DeedKind, Edge, graph};
+use annals_engine::session::deeds::{DeedKind, Edge, graph, unjoined};
 use serde::Serialize;
 
 use crate::commands::Context;
@@ -19,7 +19,8 @@ use crate::shown::mask::MaskArgs;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Each edge is one sort of deed between two sessions: how often it was done, and with what outcomes. \
-`?` stands for a session that no log that was read names; such edges are counted at the end.
+`?` stands for a session that no log that was read names; such edges are counted at the end. \
+Filters choose deeds, as in `annals timeline`, and change none.
 
 Examples:
   annals graph
@@ -63,11 +64,11 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     out.only("graph", &[Format::Table, Format::Json])?;
     args.mask.on(out)?;
     let told = Told::read(&args.filter, &context.global, out)?;
-    let wanted = told.deeds.all().iter();
+    let wanted = told.deeds.iter();
     let wanted = wanted.filter(|deed| args.deliveries || deed.kind != DeedKind::Delivery);
     let edges = graph(&wanted.cloned().collect::<Vec<_>>());
     if out.format == Format::Json {
-        let unjoined = told.deeds.unjoined();
+        let unjoined = unjoined(&told.deeds);
         let (gaps, as_of) = (told.gaps, told.as_of);
         out.object(&Answer { ok: true, edges: &edges, unjoined, gaps, as_of })?;
         return Ok(Exit::Ok);
@@ -79,7 +80,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     }
     out.flush()?;
     if edges.is_empty() {
-        say("no session has said anything to another");
+        told.nothing();
     }
     told.notes();
     Ok(Exit::Ok)
@@ -184,7 +185,7 @@ fn dot(edges: &[Edge], out: &mut Output) -> Result<(), Failure> {
 impl Told {
     /// Says what the picture does not show.
     pub(crate) fn notes(&self) {
-        let unjoined = self.deeds.unjoined() as u64;
+        let unjoined = unjoined(&self.deeds) as u64;
         if unjoined > 0 {
             say(&format!("{} known at one end alone (?)", count(unjoined, "deed")));
         }

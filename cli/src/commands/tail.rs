@@ -16,6 +16,9 @@ use crate::shown::print::Printer;
 use crate::sieve::{Sieve, Step};
 use crate::{signal, store};
 
+/// What only following adds to a filter that other verbs have too.
+const UNTIL: &str = "Not after; the same forms. Following ends when that time has come";
+
 /// Watch events as they come: the audit view
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -30,6 +33,7 @@ Examples:
   annals tail -f --session 'agent:*:subagent:*' --type turn
   annals tail -f --json | jq -c '{seq, type}'
   annals tail -f --json --after CURSOR      go on where a line had that cursor")]
+#[command(mut_arg("until", |until| until.help(UNTIL)))]
 pub(crate) struct Args {
     /// Go on as events come
     #[arg(short, long)]

@@ -1,18 +1,18 @@
-//! `timeline`: what sessions did to each other, in the order in which it began, with what came of it.
+//! `timeline`: what sessions did to each other, in the order in which it happened, with what came of it.
 
-use annals_engine::session::deeds::{Deed, DeedKind, Deeds};
-use annals_engine::store::View;
+use annals_engine::session::deeds::{Deed, DeedKind, Deeds, unjoined};
+use annals_engine::store::{Item, Read, View};
 use serde::Serialize;
 
 use crate::args::Global;
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
-use crate::filter::{FilterArgs, Reach};
+use crate::filter::{FilterArgs, Marks};
 use crate::output::table::{Cell, Column};
 use crate::output::text::{count, one_line};
 use crate::output::{Format, Output, say};
 use crate::shown::mask::MaskArgs;
-use crate::sieve::{Sieve, Step};
+use crate::sieve::Sieve;
 use crate::store;
 
 /// List who sent, spawned and announced to whom, when, with what outcome
@@ -20,6 +20,9 @@ use crate::store;
 #[command(after_help = "\
 A send, a spawn, an announce, a delivery and a refusal are one line each, with what came of them and \
 how long that took. `open` is what has not come to its end.
+
+Filters choose deeds and change none: --session, --kind and --agent look at either end, --since and \
+--until at when it began, and the others at all its events.
 
 Examples:
   annals timeline --since yesterday
@@ -48,13 +51,16 @@ struct Answer<'a> {
 
 /// What was read.
 pub(crate) struct Told {
-    pub(crate) deeds: Deeds,
+    /// The deeds that are wanted, in the order in which they happened.
+    pub(crate) deeds: Vec<Deed>,
+    /// How many others there are.
+    others: usize,
     pub(crate) gaps: u64,
     pub(crate) as_of: u64,
 }
 
 impl Told {
-    /// Reads the deeds of what is wanted.
+    /// Reads all deeds, and keeps those that are wanted.
     ///
     /// # Errors
     /// Usage, for a filter that cannot be; whatever reading meets.
@@ -69,23 +75,39 @@ impl Told {
         wanted.resolve(&engine)?;
         let mut sieve = Sieve::new(wanted, true, None, events.id());
         sieve.learn_all(events)?;
-        let (mut deeds, mut gaps) = (Deeds::default(), 0);
-        for item in events.read(sieve.read(View::Durable, Reach::Past))? {
-            match sieve.pass(item?, events)? {
-                Some(Step::Event(shown)) => {
-                    if let Some(message) = &shown.message {
-                        deeds.take(message);
-                    }
+        let (mut deeds, mut marks, mut gaps) = (Deeds::default(), Vec::<Marks>::new(), 0);
+        for item in events.read(Read::default().view(View::Durable))? {
+            let record = match item? {
+                Item::Record(record) => record,
+                Item::Gap(_) => {
+                    gaps += 1;
+                    continue;
                 }
-                Some(Step::Gap(_)) => gaps += 1,
-                None => {}
-            }
-            if sieve.over {
-                break;
+            };
+            let Some(shown) = sieve.message(record, events)? else { continue };
+            let Some(place) = shown.message.as_ref().and_then(|m| deeds.take(m)) else { continue };
+            marks.resize(deeds.all().len(), Marks::default());
+            if let Some(marks) = marks.get_mut(place) {
+                sieve.wanted().mark(marks, &shown);
             }
         }
+        let all = deeds.into_all();
+        let total = all.len();
+        let kept = all.into_iter().zip(marks);
+        let kept = kept.filter(|(deed, marks)| sieve.wanted().keeps_deed(deed, *marks));
+        let mut deeds: Vec<Deed> = kept.map(|(deed, _)| deed).collect();
+        deeds.sort_by_key(|deed| (deed.at, deed.seq));
         let as_of = events.end(View::Durable)?.map_or(0, |cursor| cursor.seq().0);
-        Ok(Self { deeds, gaps, as_of })
+        Ok(Self { others: total - deeds.len(), deeds, gaps, as_of })
+    }
+
+    /// Says why nothing is shown.
+    pub(crate) fn nothing(&self) {
+        if self.others == 0 {
+            return say("no session has said anything to another");
+        }
+        let others = count(self.others as u64, "deed");
+        say(&format!("nothing fits: {others} without the filters"));
     }
 }
 
@@ -94,19 +116,19 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     out.only("timeline", &[Format::Table, Format::Json])?;
     args.mask.on(out)?;
     let told = Told::read(&args.filter, &context.global, out)?;
-    let all = told.deeds.all();
+    let all = &told.deeds;
     let room = if args.lines == 0 { all.len() } else { args.lines };
     let more = all.len().saturating_sub(room);
     let deeds = all.get(more..).unwrap_or_default();
     if out.format == Format::Json {
-        let (unjoined, gaps, as_of) = (told.deeds.unjoined(), told.gaps, told.as_of);
+        let (unjoined, gaps, as_of) = (unjoined(all), told.gaps, told.as_of);
         out.object(&Answer { ok: true, deeds, more, unjoined, gaps, as_of })?;
         return Ok(Exit::Ok);
     }
     table(deeds, out)?;
     out.flush()?;
     if deeds.is_empty() {
-        say("no session has said anything to another");
+        told.nothing();
     }
     if more > 0 {
         say(&format!("{} before these; -n 0 shows all", count(more as u64, "deed")));

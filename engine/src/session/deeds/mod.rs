@@ -67,7 +67,7 @@ pub struct Deed {
 /// What stands for an outcome that is not there yet.
 pub const OPEN: &str = "open";
 
-/// All deeds, in the order in which they began.
+/// All deeds, in the order in which the log tells of them.
 #[derive(Clone, Debug, Default)]
 pub struct Deeds {
     all: Vec<Deed>,
@@ -78,49 +78,53 @@ pub struct Deeds {
 }
 
 impl Deeds {
-    /// Takes the next message of the audit view.
-    pub fn take(&mut self, message: &Message) {
+    /// Takes the next message of the audit view. Returns the place, in [`Deeds::all`], of the deed that it is part of;
+    /// `None` when it is part of none.
+    pub fn take(&mut self, message: &Message) -> Option<usize> {
         let decision = message.decision.as_deref().unwrap_or_default();
-        let run = message.run.clone().unwrap_or_default();
+        let run = message.run.as_deref().unwrap_or_default();
         let ended = RunStatus::from_word(decision).is_some();
         match message.kind {
-            MessageKind::Send if decision == "accepted" => self.began(DeedKind::Send, message),
-            MessageKind::Spawn if decision == "accepted" => self.began(DeedKind::Spawn, message),
-            MessageKind::Send if decision == "ended" => {
-                if let Some(deed) = self.known(DeedKind::Send, &run) {
-                    deed.rounds = message.round;
-                }
+            MessageKind::Send if decision == "accepted" => {
+                Some(self.began(DeedKind::Send, message, run))
             }
-            MessageKind::Send if ended => self.run_ended(DeedKind::Send, message),
-            MessageKind::Spawn if ended => self.run_ended(DeedKind::Spawn, message),
+            MessageKind::Spawn if decision == "accepted" => {
+                Some(self.began(DeedKind::Spawn, message, run))
+            }
+            MessageKind::Send if decision == "ended" => {
+                let place = self.place(DeedKind::Send, run)?;
+                self.all.get_mut(place)?.rounds = message.round;
+                Some(place)
+            }
+            MessageKind::Send if ended => Some(self.run_ended(DeedKind::Send, message, run)),
+            MessageKind::Spawn if ended => Some(self.run_ended(DeedKind::Spawn, message, run)),
             // A run that words an announce is none; the announce has its own steps.
-            MessageKind::Announce if ended => {}
-            MessageKind::Announce => self.step(DeedKind::Announce, message),
-            MessageKind::Delivery => self.step(DeedKind::Delivery, message),
-            MessageKind::Refusal => self.push(DeedKind::Refusal, message, decision),
-            MessageKind::Turn => self.said(message, &run),
-            MessageKind::Send | MessageKind::Spawn | MessageKind::Policy => {}
+            MessageKind::Announce if ended => None,
+            MessageKind::Announce => Some(self.step(DeedKind::Announce, message)),
+            MessageKind::Delivery => Some(self.step(DeedKind::Delivery, message)),
+            MessageKind::Refusal => Some(self.push(DeedKind::Refusal, message, decision)),
+            MessageKind::Turn => Some(self.said(message, run)),
+            MessageKind::Send | MessageKind::Spawn | MessageKind::Policy => None,
         }
     }
 
-    /// All, in the order in which they began.
+    /// All, in the order in which the log tells of them, which need not be that in which they happened.
     #[must_use]
     pub fn all(&self) -> &[Deed] {
         &self.all
     }
 
-    /// How many are known at one end alone.
+    /// The same, to keep.
     #[must_use]
-    pub fn unjoined(&self) -> usize {
-        self.all.iter().filter(|deed| deed.from == NOBODY || deed.to == NOBODY).count()
+    pub fn into_all(self) -> Vec<Deed> {
+        self.all
     }
 
-    fn known(&mut self, kind: DeedKind, name: &str) -> Option<&mut Deed> {
-        let place = self.places.get(&(kind, name.to_owned()))?;
-        self.all.get_mut(*place)
+    fn place(&self, kind: DeedKind, name: &str) -> Option<usize> {
+        self.places.get(&(kind, name.to_owned())).copied()
     }
 
-    fn push(&mut self, kind: DeedKind, message: &Message, outcome: &str) {
+    fn push(&mut self, kind: DeedKind, message: &Message, outcome: &str) -> usize {
         self.all.push(Deed {
             seq: message.seq.0,
             at: message.at,
@@ -134,46 +138,52 @@ impl Deeds {
             rounds: None,
             text: message.text.clone(),
         });
+        self.all.len() - 1
     }
 
-    fn began(&mut self, kind: DeedKind, message: &Message) {
-        let run = message.run.clone().unwrap_or_default();
+    /// One more, whose events go by a name.
+    fn push_named(&mut self, kind: DeedKind, name: &str, message: &Message) -> usize {
+        let place = self.push(kind, message, OPEN);
+        self.places.insert((kind, name.to_owned()), place);
+        place
+    }
+
+    fn began(&mut self, kind: DeedKind, message: &Message, run: &str) -> usize {
         // Its first words may have been seen before it: they stand ahead in one batch.
-        if let Some(place) = self.places.remove(&(DeedKind::Message, run.clone())) {
-            self.places.insert((kind, run), place);
-            if let Some(deed) = self.all.get_mut(place) {
-                deed.kind = kind;
-                OPEN.clone_into(&mut deed.outcome);
-                deed.from.clone_from(&message.from);
-                deed.to.clone_from(&message.to);
-            }
-            return;
+        let Some(place) = self.places.remove(&(DeedKind::Message, run.to_owned())) else {
+            return self.push_named(kind, run, message);
+        };
+        self.places.insert((kind, run.to_owned()), place);
+        if let Some(deed) = self.all.get_mut(place) {
+            deed.kind = kind;
+            OPEN.clone_into(&mut deed.outcome);
+            deed.from.clone_from(&message.from);
+            deed.to.clone_from(&message.to);
         }
-        self.places.insert((kind, run), self.all.len());
-        self.push(kind, message, OPEN);
+        place
     }
 
     /// The answer goes back to who asked: the deed is his.
-    fn run_ended(&mut self, kind: DeedKind, message: &Message) {
-        let run = message.run.clone().unwrap_or_default();
-        if self.known(kind, &run).is_none() {
-            let kind = if kind == DeedKind::Send { DeedKind::Reply } else { kind };
+    fn run_ended(&mut self, kind: DeedKind, message: &Message, run: &str) -> usize {
+        // A reply is known by its first end, as a send or a spawn is.
+        let replied = if kind == DeedKind::Send { DeedKind::Reply } else { kind };
+        let known = self.place(kind, run).or_else(|| self.place(replied, run));
+        let place = known.unwrap_or_else(|| {
             let ends = (message.to.clone(), message.from.clone());
             let words = self.rounds.remove(&ends);
             let (seq, at) = words.as_ref().map_or((message.seq, message.at), |w| (w.seq, w.at));
             let (from, to) = ends;
             let text = words.and_then(|words| words.text);
             let asked = Message { seq, at, from, to, reason: None, text, ..message.clone() };
-            self.places.insert((kind, run.clone()), self.all.len());
-            self.push(kind, &asked, OPEN);
-            return self.ends(kind, &run, message);
-        }
-        self.ends(kind, &run, message);
+            self.push_named(replied, run, &asked)
+        });
+        self.ends(place, message);
+        place
     }
 
-    fn ends(&mut self, kind: DeedKind, name: &str, message: &Message) {
+    fn ends(&mut self, place: usize, message: &Message) {
         let outcome = message.decision.as_deref().unwrap_or(OPEN);
-        let Some(deed) = self.known(kind, name) else { return };
+        let Some(deed) = self.all.get_mut(place) else { return };
         if deed.ended_at.is_none() {
             outcome.clone_into(&mut deed.outcome);
             deed.reason.clone_from(&message.reason);
@@ -182,46 +192,49 @@ impl Deeds {
     }
 
     /// A step of an announce or of a delivery.
-    fn step(&mut self, kind: DeedKind, message: &Message) {
+    fn step(&mut self, kind: DeedKind, message: &Message) -> usize {
         let run = message.run.as_deref().unwrap_or_default();
         let name = format!("{run} {} {}", message.from, message.to);
-        if self.known(kind, &name).is_none() {
-            self.places.insert((kind, name.clone()), self.all.len());
-            self.push(kind, message, OPEN);
-        }
+        let known = self.place(kind, &name);
+        let place = known.unwrap_or_else(|| self.push_named(kind, &name, message));
         let decision = message.decision.as_deref().unwrap_or_default();
         match decision {
             "requested" | "attempted" | "deferred" => {
-                if let Some(deed) = self.known(kind, &name).filter(|deed| deed.ended_at.is_none()) {
+                if let Some(deed) = self.all.get_mut(place).filter(|deed| deed.ended_at.is_none()) {
                     decision.clone_into(&mut deed.outcome);
                 }
             }
-            _ => self.ends(kind, &name, message),
+            _ => self.ends(place, message),
         }
+        place
     }
 
     /// Words of another session. They are those of a deed that is known, or a deed of their own.
-    fn said(&mut self, message: &Message, run: &str) {
-        let carried = [DeedKind::Send, DeedKind::Spawn, DeedKind::Announce, DeedKind::Reply];
-        let known = carried.into_iter().any(|kind| {
-            self.places.contains_key(&(kind, run.to_owned()))
-                || kind == DeedKind::Announce
-                    && self
-                        .places
-                        .contains_key(&(kind, format!("{run} {} {}", message.from, message.to)))
-        });
-        if !run.is_empty() && known {
+    fn said(&mut self, message: &Message, run: &str) -> usize {
+        let announced = format!("{run} {} {}", message.from, message.to);
+        let known = [DeedKind::Send, DeedKind::Spawn, DeedKind::Announce, DeedKind::Reply]
+            .into_iter()
+            .find_map(|kind| self.place(kind, run))
+            .or_else(|| self.place(DeedKind::Announce, &announced));
+        if let Some(place) = known.filter(|_| !run.is_empty()) {
             if message.round > Some(1) {
                 let ends = (message.from.clone(), message.to.clone());
                 self.rounds.insert(ends, message.clone());
             }
-            return;
+            return place;
         }
+        let place = self.push(DeedKind::Message, message, "said");
         if !run.is_empty() {
-            self.places.insert((DeedKind::Message, run.to_owned()), self.all.len());
+            self.places.insert((DeedKind::Message, run.to_owned()), place);
         }
-        self.push(DeedKind::Message, message, "said");
+        place
     }
+}
+
+/// How many of these are known at one end alone.
+#[must_use]
+pub fn unjoined(deeds: &[Deed]) -> usize {
+    deeds.iter().filter(|deed| deed.from == NOBODY || deed.to == NOBODY).count()
 }
 
 /// Who has to do with whom.

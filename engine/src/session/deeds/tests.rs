@@ -78,13 +78,13 @@ fn a_story() {
         (deeds.all()[0].rounds, deeds.all()[0].text.as_deref()),
         (Some(2), Some("how are you?"))
     );
-    assert_eq!(deeds.unjoined(), 0);
+    assert_eq!(unjoined(deeds.all()), 0);
 }
 
 /// Goal: words whose send stands nowhere are a deed of their own and counted as unjoined where their sender is not known.
 /// Method: two such turns.
 #[test]
-fn unjoined() {
+fn known_at_one_end() {
     let scene = Scene::new();
     said(&scene, B, A, "lost", "hello");
     scene.event(
@@ -96,7 +96,7 @@ fn unjoined() {
         told(&scene),
         ["agent:main:main message telegram:7 said", "? message telegram:7 said"]
     );
-    assert_eq!(deeds(&scene).unjoined(), 1);
+    assert_eq!(unjoined(deeds(&scene).all()), 1);
 }
 
 /// Goal: an edge counts what it joins, each outcome by itself. Method: three sends with two outcomes one way, one back.
