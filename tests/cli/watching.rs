@@ -379,6 +379,9 @@ fn polls_outputs_and_dry_runs() {
     let dry = desk.home.command(&["watch", "--dry-run", "told", "--json"]).spawn();
     let mut dry = dry.expect("it starts");
     let mut lines = BufReader::new(dry.stdout.take().expect("its output")).lines();
+    let mut said = BufReader::new(dry.stderr.take().expect("its talk")).lines();
+    let said = said.next().expect("a line").expect("text");
+    assert_eq!(said, "watching 1 rule: told (0 files); goes on until Ctrl-C");
     desk.watch(&["watch", "--no-worker"]);
     desk.until(|told| told.iter().filter(|event| baseline(event)).count() == 2);
     for name in ["draft-a.md", "out", "a.md"] {
@@ -411,6 +414,28 @@ fn polls_outputs_and_dry_runs() {
     dry.wait().expect("its end");
     let counts = desk.counts();
     assert!(!counts.contains_key("out"), "{counts:?}");
+}
+
+/// Goal: who starts the server is told what is at work. Method: with a rule and without a worker, in both forms.
+#[test]
+fn what_serves() {
+    let mut desk = Desk::new(&all(), &["echo"]);
+    for form in ["table", "json"] {
+        let args = ["serve", "--no-worker", "--listen", "127.0.0.1:0", "-o", form];
+        desk.watching.push(desk.home.command(&args).spawn().expect("it starts"));
+        let stdout = desk.watching[0].stdout.take().expect("a pipe");
+        let mut lines = BufReader::new(stdout).lines().map(|line| line.expect("text"));
+        let first = lines.next().expect("a line");
+        if form == "table" {
+            assert!(first.starts_with("serving http://"), "{first}");
+            assert_eq!(lines.next().as_deref(), Some("worker off, 1 watch rule, webhook off"));
+        } else {
+            let told: Value = serde_json::from_str(&first).expect("JSON");
+            let told = (&told["worker"], &told["rules"], &told["webhook"]);
+            assert_eq!(told, (&false.into(), &1.into(), &false.into()));
+        }
+        desk.kill();
+    }
 }
 
 /// Goal: a configuration that is named without its folder is the same one. Method: its bare name, as an option and as a
@@ -454,6 +479,17 @@ fn a_rule_that_feeds_itself() {
     assert_eq!(during, [false, true, true, true]);
     let stats = desk.home.ok(&["stats"]);
     assert!(stats.contains("r is stopped: loop"), "{stats}");
+    let stderr = desk.watching[0].stderr.take().expect("a pipe");
+    let mut said = BufReader::new(stderr).lines().map(|line| line.expect("text"));
+    let remedy = "`annals watch --reset r` starts it again";
+    let stops = said.find(|line| line.contains("the rule r stops: loop")).expect("a line");
+    assert!(stops.ends_with(remedy), "{stops}");
+    let mut dry = desk.home.command(&["watch", "--dry-run"]).spawn().expect("it starts");
+    let begins = BufReader::new(dry.stderr.take().expect("a pipe")).lines().next();
+    let begins = begins.expect("a line").expect("text");
+    dry.kill().expect("killed");
+    dry.wait().expect("its end");
+    assert_eq!(begins, format!("note: the rule r is stopped: loop; {remedy}"));
     let reset = desk.home.json(&["watch", "--reset", "r", "--json"]);
     assert_eq!(reset["wasStopped"], true);
     desk.until(|told| stopped(told) == 2);

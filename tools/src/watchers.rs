@@ -35,6 +35,8 @@ pub enum Tidings {
     Fired(String, Fire),
     /// What there is to say of a rule and its files.
     Said(String),
+    /// The first look is done: the rules that watch, and how many files each knows.
+    Watching(Vec<(String, usize)>),
 }
 
 /// So soon it is noticed that it shall end.
@@ -88,6 +90,7 @@ impl<'a> Watchers<'a> {
             false => None,
         };
         let begin = Instant::now();
+        let mut looked = false;
         while !ends.load(Ordering::SeqCst) {
             let mut next = begin.elapsed().saturating_add(NOTICES);
             for watcher in &mut self.watchers {
@@ -100,6 +103,13 @@ impl<'a> Watchers<'a> {
                     tell(Tidings::Said(said))?;
                 }
                 next = next.min(report.next);
+            }
+            if !std::mem::replace(&mut looked, true) {
+                let watch = self.watchers.iter().filter(|one| one.watched().stopped().is_none());
+                let known = |one: &Watcher<Tree>| {
+                    (one.rule().name.clone(), one.watched().present().count())
+                };
+                tell(Tidings::Watching(watch.map(known).collect()))?;
             }
             let trees: Vec<&Tree> = self.watchers.iter().map(Watcher::files).collect();
             Tree::wait(&trees, next.saturating_sub(begin.elapsed()));

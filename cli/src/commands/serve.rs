@@ -8,6 +8,7 @@ use crate::commands::Context;
 use crate::commands::watch::Watching;
 use crate::exit::{Exit, Failure};
 use crate::office::{Office, Workers, runtime};
+use crate::output::text::count;
 use crate::output::{Format, say};
 use crate::{settings, signal, store};
 
@@ -51,6 +52,20 @@ struct Serving<'a> {
     ok: bool,
     url: &'a str,
     mcp: &'a str,
+    /// Whether it works on runs.
+    worker: bool,
+    /// How many watch rules it runs.
+    rules: usize,
+    webhook: bool,
+}
+
+impl Serving<'_> {
+    /// What is at work, in words.
+    fn at_work(&self) -> String {
+        let on = |is_on: bool| if is_on { "on" } else { "off" };
+        let rules = count(self.rules as u64, "watch rule");
+        format!("worker {}, {rules}, webhook {}", on(self.worker), on(self.webhook))
+    }
 }
 
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
@@ -78,10 +93,19 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         false => Some(Watching::start(&engine, &context.global)?),
     };
     let url = mcp.trim_end_matches("/mcp");
+    let serving = Serving {
+        ok: true,
+        url,
+        mcp: &mcp,
+        worker: !args.no_worker,
+        rules: watchers.as_ref().map_or(0, |watching| watching.rules),
+        webhook: settings::get()?.is_on("webhook.enabled"),
+    };
     if context.out.is_json() {
-        context.out.object(&Serving { ok: true, url, mcp: &mcp })?;
+        context.out.object(&serving)?;
     } else {
         context.out.line(&format!("serving {url} (MCP at {mcp})"))?;
+        context.out.line(&serving.at_work())?;
     }
     context.out.flush()?;
     if !lets_somebody_in {

@@ -18,7 +18,7 @@ use crate::args::Global;
 use crate::commands::Context;
 use crate::exit::{Exit, Failure};
 use crate::office::{Office, Workers};
-use crate::output::text::one_line;
+use crate::output::text::{count, one_line};
 use crate::output::{Format, Output, say};
 use crate::{settings, signal, store};
 
@@ -29,6 +29,22 @@ A rule stands in the configuration: watch: [{ name: \"notes\", paths: [\"notes/*
 \"clerk\", prompt: \"{path} has changed\" }]. A file that has settled with other content than \
 recorded last starts one run, also when it changed while nobody watched. The first look only \
 records. A rule whose runs change its own files stops after three in a row.
+
+Keys of a rule, and what holds without them:
+  name              must be said; no other rule has it
+  paths             must be said; globs, from the configuration's folder on
+  ignore            []       globs of files that it does not see
+  outputs           []       globs of what its runs write; they never fire
+  on                [\"create\", \"change\", \"remove\"]; others are only noted
+  agent             the session's own; one that has a command
+  session           \"hook:watch:{rule}\", so all firings of a rule share it
+  prompt            \"{path}: {change}\"
+  debounceMs        200      a file has settled when it rested so long
+  maxWaitMs         1000     a file that does not rest is taken after this
+  maxRunsPerMinute  any number
+  poll              0        look every so many ms; 0 is to be notified
+  initial           false    whether what the first look finds fires
+{path}, {change} and {rule} are filled in in session and prompt.
 
 Runs are a worker's; where none is, one is started. `annals worker` runs the rules too. The configuration \
 is read once: a change of it is told, and holds from the next start on.
@@ -154,6 +170,12 @@ fn tell(tidings: &Tidings, out: &mut Output) -> Result<(), Failure> {
             say(&format!("note: {}", one_line(said)));
             return Ok(());
         }
+        Tidings::Watching(rules) => {
+            if !rules.is_empty() {
+                say(&watching(rules));
+            }
+            return Ok(());
+        }
         Tidings::Fired(rule, fire) => (rule, fire),
     };
     let (change, run_id) = (fire.change.as_str(), fire.run_id.as_deref());
@@ -166,6 +188,16 @@ fn tell(tidings: &Tidings, out: &mut Output) -> Result<(), Failure> {
     out.flush()
 }
 
+/// What is watched, in words.
+fn watching(rules: &[(String, usize)]) -> String {
+    let rule = |(name, files): &(String, usize)| {
+        format!("{} ({})", one_line(name), count(*files as u64, "file"))
+    };
+    let names: Vec<String> = rules.iter().map(rule).collect();
+    let number = count(rules.len() as u64, "rule");
+    format!("watching {number}: {}; goes on until Ctrl-C", names.join(", "))
+}
+
 /// So long the rules of a worker rest when the store refused something.
 const BEGINS_ANEW: Duration = Duration::from_secs(1);
 
@@ -173,11 +205,11 @@ const BEGINS_ANEW: Duration = Duration::from_secs(1);
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Trouble {
-    rule: String,
+    pub(crate) rule: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    degraded: Option<String>,
+    pub(crate) degraded: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stopped: Option<String>,
+    pub(crate) stopped: Option<String>,
 }
 
 impl Trouble {
@@ -226,6 +258,8 @@ impl Trouble {
 
 /// The watch rules at work on a thread of their own, until it is dropped.
 pub(crate) struct Watching {
+    /// How many rules there are.
+    pub(crate) rules: usize,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -238,8 +272,9 @@ impl Watching {
     pub(crate) fn start(engine: &Engine, global: &Global) -> Result<Self, Failure> {
         let (config, folder) = (settings::get()?, store::folder(global)?);
         let ends = Arc::new(AtomicBool::new(false));
-        if config.watch_rules()?.is_empty() {
-            return Ok(Self { ends, thread: None });
+        let rules = config.watch_rules()?.len();
+        if rules == 0 {
+            return Ok(Self { rules, ends, thread: None });
         }
         let (engine, wish) = (engine.clone(), Arc::clone(&ends));
         let thread = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
@@ -264,7 +299,7 @@ impl Watching {
         });
         let thread = thread
             .map_err(|e| annals_engine::Error::io("cannot start a thread for the rules", e))?;
-        Ok(Self { ends, thread: Some(thread) })
+        Ok(Self { rules, ends, thread: Some(thread) })
     }
 }
 

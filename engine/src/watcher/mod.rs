@@ -48,6 +48,8 @@ pub struct Watcher<F> {
     /// Whether a file fired of which a notification told, since the last one of which none did.
     heard: bool,
     begun: bool,
+    /// Whether it was said that the rule is stopped, since it is.
+    said_stopped: bool,
     next_scan: Duration,
     next_try: Duration,
     next_overflow: Duration,
@@ -150,6 +152,7 @@ impl<F: Files> Watcher<F> {
             way: Way::Polling,
             heard: false,
             begun: false,
+            said_stopped: false,
             next_scan: Duration::ZERO,
             next_try: Duration::ZERO,
             next_overflow: Duration::ZERO,
@@ -184,11 +187,16 @@ impl<F: Files> Watcher<F> {
         if self.watched.loops() {
             self.stop(REASON_LOOP, &mut report)?;
         }
-        if self.watched.stopped().is_some() {
+        if let Some(reason) = self.watched.stopped() {
+            let said = self.sentence(&format!("is stopped: {reason}"));
+            if !std::mem::replace(&mut self.said_stopped, true) {
+                report.said.push(said);
+            }
             self.rest();
             report.next = now.saturating_add(SEE_EVERY);
             return Ok(report);
         }
+        self.said_stopped = false;
         if !self.begun {
             self.begin(now, &mut report)?;
             self.begun = true;
@@ -342,8 +350,14 @@ impl<F: Files> Watcher<F> {
     }
 
     fn stop(&mut self, reason: &str, report: &mut Report) -> Result<()> {
-        report.said.push(format!("the rule {} stops: {reason}", self.rule.name));
+        report.said.push(self.sentence(&format!("stops: {reason}")));
+        self.said_stopped = true;
         self.tell((Told::Stopped, reason), &[])
+    }
+
+    fn sentence(&self, what: &str) -> String {
+        let name = &self.rule.name;
+        format!("the rule {name} {what}; `annals watch --reset {name}` starts it again")
     }
 }
 
