@@ -20,8 +20,13 @@ fn pairs(told: &[(String, String)]) -> Vec<(&str, &str)> {
 fn nothing_yet() {
     let home = Home::new();
     let told = told(&home, 0);
-    let expect =
-        [("settings", "note"), ("store", "note"), ("agents", "note"), ("transcripts", "well")];
+    let expect = [
+        ("settings", "note"),
+        ("store", "note"),
+        ("agents", "note"),
+        ("http", "well"),
+        ("transcripts", "well"),
+    ];
     assert_eq!(pairs(&told), expect);
     let text = home.ok(&["doctor"]);
     for hint in ["annals config init", "annals quickstart", "preset: \"claude\""] {
@@ -53,6 +58,7 @@ fn wrong() {
         ("runs", "wrong"),
         ("agent", "well"),
         ("agent", "wrong"),
+        ("http", "well"),
         ("transcripts", "well"),
     ];
     assert_eq!(pairs(&found), expect);
@@ -110,4 +116,56 @@ fn sinks() {
     }
     let folder = home.path().join(".config/annals");
     assert!(!folder.join("out.jsonl").exists(), "looking made a file");
+}
+
+/// Goal: what `serve` would not begin with is wrong here too, in the words that it would say. Method: a configuration of each
+/// sort; where it is no address, `serve` is asked as well.
+#[test]
+fn what_serve_refuses() {
+    for (config, what, words) in [
+        ("{http: {token: 'short'}}", "http", "http.token"),
+        (
+            "{http: {token: '0123456789abcdef', tokens: {a: {token: '0123456789abcdef', session: 'cli:a'}}}}",
+            "http",
+            "another caller",
+        ),
+        ("{http: {address: 'nonsense'}}", "http", "nonsense"),
+        ("{webhook: {enabled: true}}", "http", "anybody could call it"),
+        ("{watch: [{name: 'n', paths: ['x'], agent: 'nobody'}]}", "settings", "nobody"),
+        ("{watch: [{name: 'n', paths: ['x'], prompt: '{pth}'}]}", "settings", "{pth}"),
+    ] {
+        let home = Home::new();
+        write(home.path().join(".config/annals/annals.json5"), config);
+        let ran = home.run(&["doctor", "--json"]);
+        assert_eq!(ran.code, Some(1), "{config}: {ran:#?}");
+        let answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        let checks = answer["checks"].as_array().expect("checks");
+        let wrong: Vec<_> = checks.iter().filter(|check| check["result"] == "wrong").collect();
+        assert!(wrong.len() == 1 && wrong[0]["what"] == what, "{config}: {wrong:?}");
+        let found = wrong[0]["found"].as_str().expect("text");
+        assert!(found.contains(words), "{config}: {found}");
+        let serve = home.run(&["serve"]);
+        assert_ne!(serve.code, Some(0), "{config}: {serve:#?}");
+        assert!(serve.stderr.contains(words), "{config}: {serve:#?}");
+    }
+}
+
+/// Goal: a rule that is stopped is wrong, one that was to be notified and is not a note, each with what helps. Method: a log
+/// that tells so of two rules of three.
+#[test]
+fn rules() {
+    let home = Home::new();
+    home.push("cli", "a", "hello");
+    let rules = "{watch: [{name: 'a', paths: ['x']}, {name: 'b', paths: ['y']}, {name: 'c', paths: ['z']}]}";
+    write(home.path().join(".config/annals/annals.json5"), rules);
+    append(&home.store(), "watch:a", "watch.stopped", "{'rule':'a','reason':'loop'}");
+    append(&home.store(), "watch:b", "watch.degraded", "{'rule':'b','reason':'limit'}");
+    let found = told(&home, 1);
+    let rules: Vec<&str> =
+        pairs(&found).into_iter().filter(|(what, _)| *what == "rule").map(|(_, is)| is).collect();
+    assert_eq!(rules, ["wrong", "note", "well"]);
+    let text = home.run(&["doctor"]).stdout;
+    for words in ["a is stopped: loop", "annals watch --reset a", "limit", "fs.inotify"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }

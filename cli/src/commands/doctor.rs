@@ -1,16 +1,21 @@
 //! `doctor`: what would keep annals from doing its work here, and what to do about it. It reads, and changes nothing.
 
+use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
 use annals_engine::clock::Timestamp;
+use annals_engine::engine::Engine;
+use annals_engine::session::watching::Rule;
 use annals_engine::session::work::{Claim, Work};
 use annals_engine::store::Health;
+use annals_tools::http::HttpSettings;
 use annals_tools::run::deliver::Needs;
 use annals_tools::run::{AgentSpec, Machine, Sinks};
 use serde::Serialize;
 
 use crate::commands::Context;
 use crate::commands::quickstart::places::Places;
+use crate::commands::watch::Trouble;
 use crate::exit::{Exit, Failure};
 use crate::output::Format;
 use crate::output::table::{Cell, Column};
@@ -20,8 +25,8 @@ use crate::{settings, store};
 /// Look for what keeps annals from working here
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Looks at the settings, the store, the agents' commands, the sinks, the work at hand and the transcripts of \
-other programs, and says what to do. Changes nothing. Exit code 1 when something is wrong; what is only \
+Looks at the settings, the store, the work at hand, the watch rules, the agents' commands, the sinks, what \
+`annals serve` begins with and the transcripts of other programs, and says what to do. Changes nothing. Exit code 1 when something is wrong; what is only \
 worth knowing is a note.
 
 Examples:
@@ -39,7 +44,7 @@ enum Verdict {
 }
 
 /// What was looked at.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Check {
     result: Verdict,
@@ -84,6 +89,7 @@ pub(crate) fn run(_: &Args, context: &mut Context) -> Result<Exit, Failure> {
         checks.extend(the_store(context));
         checks.extend(the_agents());
         checks.extend(the_sinks());
+        checks.push(the_server());
     }
     checks.push(the_transcripts());
     let ok = checks.iter().all(|check| check.result != Verdict::Wrong);
@@ -137,7 +143,8 @@ fn the_store(context: &Context) -> Vec<Check> {
         Ok(None) => {
             let found = format!("there is no store in {}", folder.display());
             let hint = "`annals quickstart` makes one and fills it";
-            return vec![Check::note("store", found, hint)];
+            let store = Check::note("store", found, hint);
+            return [vec![store], the_rules(None)].concat();
         }
         Err(failure) => return vec![Check::failed("store", failure)],
     };
@@ -162,7 +169,66 @@ fn the_store(context: &Context) -> Vec<Check> {
         Ok(work) => checks.extend(the_work(work.state(), context.out.now)),
         Err(error) => checks.push(Check::failed("runs", error.into())),
     }
+    checks.extend(the_rules(Some(&engine)));
     checks
+}
+
+/// The watch rules, and what the log tells of them.
+fn the_rules(engine: Option<&Engine>) -> Vec<Check> {
+    let rules = settings::get().and_then(|config| Ok(config.watch_rules()?));
+    let read = |engine: &Engine| Trouble::read(engine.store());
+    let both = rules.and_then(|rules| match rules.is_empty() {
+        true => Ok((rules, Vec::new())),
+        false => Ok((rules, engine.map_or(Ok(Vec::new()), read)?)),
+    });
+    let (rules, troubles) = match both {
+        Ok(both) => both,
+        Err(failure) => return vec![Check::failed("rule", failure)],
+    };
+    let check = |rule: &Rule| {
+        let name = &rule.name;
+        let trouble = troubles.iter().find(|trouble| trouble.rule == *name);
+        let stopped = trouble.and_then(|trouble| trouble.stopped.as_ref());
+        let degraded = trouble.and_then(|trouble| trouble.degraded.as_ref());
+        match (stopped, degraded) {
+            (Some(why), _) => Check::wrong(
+                "rule",
+                format!("{name} is stopped: {why}"),
+                Some(format!("`annals watch --reset {name}` starts it again")),
+            ),
+            (None, Some(why)) if rule.poll.is_none() => Check::note(
+                "rule",
+                format!("{name} looks from time to time: {why}"),
+                format!("nothing is missed; {}", more_notice(why)),
+            ),
+            _ => Check::well("rule", format!("{name}: {}", rule.paths.join(", "))),
+        }
+    };
+    rules.iter().map(check).collect()
+}
+
+/// What makes a rule learn of changes sooner.
+fn more_notice(why: &str) -> &'static str {
+    match why {
+        "limit" => "raise fs.inotify.max_user_watches and max_user_instances with sysctl",
+        _ => "poll, in the rule, says in milliseconds how often it looks",
+    }
+}
+
+/// What `serve` would not begin with.
+fn the_server() -> Check {
+    let (config, http) = match settings::get().and_then(|c| Ok((c, HttpSettings::of(c)?))) {
+        Ok(both) => both,
+        Err(failure) => return Check::failed("http", failure),
+    };
+    let address = &http.address;
+    if let Err(why) = address.to_socket_addrs() {
+        let hint = "http.address is a host and a port, such as 127.0.0.1:8767";
+        return Check::wrong("http", format!("no address {address}: {why}"), Some(hint.to_owned()));
+    }
+    let lets_in = if http.lets_somebody_in() { "lets callers in" } else { "lets only runs in" };
+    let webhook = if config.is_on("webhook.enabled") { "on" } else { "off" };
+    Check::well("http", format!("{address} {lets_in}, webhook {webhook}"))
 }
 
 /// Runs that nobody is at, and what waits to go out.
