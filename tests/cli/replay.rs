@@ -157,6 +157,25 @@ fn as_of_then() {
     home.fails(&["replay", "--tree", "cli:default", "--until", "#1"], 3, "not_found");
 }
 
+/// Goal: a past before all that was recorded, and a place behind the end, say so; what lies between says nothing. Method:
+/// one event of long ago that was recorded now, as of before and after it.
+#[test]
+fn notes_on_an_empty_past() {
+    let home = Home::new();
+    let turn = "{'at':'2020-03-01T00:00:00.000000Z','sessionId':'s','role':'user','from':'external','content':'go'}";
+    append(&home.store(), "cli:a", "turn", turn);
+    let said = |until: &str| home.run(&["replay", "--until", until]).stderr;
+    let segment = home.store().join("log/00000000000000000001.jsonl");
+    let events = lines_of(&fs::read_to_string(segment).expect("a segment"));
+    let last = events.iter().find(|event| event["type"] == "turn").expect("the turn");
+    let (seq, time) = (last["seq"].as_u64().expect("seq"), last["time"].as_str().expect("time"));
+    let past = said("2020-03-02");
+    assert!(past.contains("nothing was recorded before then") && past.contains(time), "{past}");
+    assert_eq!(said(time), "");
+    assert_eq!(said(&format!("#{seq}")), "");
+    assert!(said("#99999").contains("note: the log ends at #"), "{}", said("#99999"));
+}
+
 /// Goal: a flow is a tree in which everything stands in its place, whole in a pipe and within the screen on a terminal.
 /// Method: the flow; its lines without their times; 80 columns.
 #[test]

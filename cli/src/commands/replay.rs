@@ -6,10 +6,10 @@ mod tree;
 
 use annals_engine::Engine;
 use annals_engine::clock::Timestamp;
-use annals_engine::format::Fields;
+use annals_engine::format::{Fields, control};
 use annals_engine::projection::{Folded, Losses, Projection, Until};
 use annals_engine::session::index::{Lens, Sessions, Shape};
-use annals_engine::store::{Damage, Read, View};
+use annals_engine::store::{Damage, Item, Read, View};
 use annals_tools::list::list;
 use annals_tools::wire::{ArchivedArg, ListArgs, ListReply, Listed};
 use serde::Serialize;
@@ -19,7 +19,7 @@ use crate::commands::sessions::list;
 use crate::exit::{Exit, Failure};
 use crate::output::table::dress;
 use crate::output::text::count;
-use crate::output::{Format, Output};
+use crate::output::{Format, Output, say};
 use crate::shown::mask::MaskArgs;
 use crate::store;
 use crate::when::{self, Bound};
@@ -69,6 +69,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     if args.check {
         return check::run(&engine, out);
     }
+    note(&engine, until)?;
     if let Some(key) = &args.tree {
         return tree::run(key, &engine, until, out);
     }
@@ -82,6 +83,37 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     };
     rows(&engine, &sessions, &losses, out)?;
     Ok(Exit::Ok)
+}
+
+/// Says what is easily taken for an empty past: a time before all that was recorded, and a place behind the end.
+fn note(engine: &Engine, until: Option<Bound>) -> Result<(), Failure> {
+    let events = engine.store();
+    match until {
+        None => {}
+        Some(Bound::Seq(last)) => {
+            let end = events.end(View::Durable)?.map_or(0, |cursor| cursor.seq().0);
+            if last.0 > end {
+                say(&format!("note: the log ends at #{end}"));
+            }
+        }
+        Some(Bound::Time(last)) => {
+            for item in events.read(Read::default())? {
+                let Item::Record(record) = item? else { return Ok(()) };
+                if record.stream.as_str() == control::STREAM {
+                    continue;
+                }
+                if record.time > last {
+                    let first = record.time;
+                    say(&format!(
+                        "note: nothing was recorded before then: the first event was on {first}; imported events \
+                         count from their import, whenever they happened"
+                    ));
+                }
+                break;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The answer as an object.
