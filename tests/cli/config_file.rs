@@ -100,6 +100,25 @@ fn one_setting() {
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
+/// Goal: a setting under which the server does not begin is told as one, and can be set all the same, since another may
+/// make it right. Method: a token that is too short; a webhook before its token, and after it.
+#[test]
+fn what_the_server_will_not_take() {
+    let home = Home::new();
+    let set = |path: &str, value: &str| {
+        let ran = home.run(&["config", "set", path, value]);
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        ran.stderr
+    };
+    let told = set("http.token", "short");
+    assert!(told.contains("16 characters") && told.contains("http.token"), "{told}");
+    assert!(!told.contains("short"), "{told}");
+    assert_eq!(set("http.token", "0123456789abcdef"), "");
+    assert!(set("webhook.enabled", "true").contains("webhook.token"));
+    assert_eq!(set("webhook.token", "fedcba9876543210"), "");
+    assert_eq!(set("session.maxTurns", "9"), "");
+}
+
 /// Goal: nothing is written that the program would not take. Method: a path that is none, a value that cannot be, a file
 /// that is none; no file at all, which is made.
 #[test]

@@ -1,6 +1,8 @@
 //! `config set`: one setting of the file changed, everything else as it stands.
 
 use annals_engine::config::{Edited, Origin, edit, read_file, write_file};
+use annals_tools::fault::with_causes;
+use annals_tools::http::HttpSettings;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -83,11 +85,18 @@ pub(crate) fn run(args: &Set, context: &mut Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The file is not the last word: the environment is stronger. What else is wrong there is told by whoever needs it.
+/// The file is not the last word: the environment is stronger, and the server has a word too. What else is wrong there is
+/// told by whoever needs it.
 fn tell_what_is_stronger(args: &Set, file: &std::path::Path, edited: &Edited) {
     let Ok((config, _)) = settings::with(Some((file, &edited.text))) else { return };
     let origin = config.get(&args.path).map(|held| &held.origin);
     if let Some(origin @ (Origin::Environment(_) | Origin::Flag)) = origin {
         say(&format!("note: {origin} is in force, and not the file"));
+    }
+    // Some settings only fit together: the others may be set next, so that this one is no error.
+    let of_server = ["http.", "webhook."].iter().any(|part| args.path.starts_with(part));
+    if let (true, Err(error)) = (of_server, HttpSettings::of(&config)) {
+        let why = one_line(&with_causes(&error));
+        say(&format!("note: as it stands `annals serve` will not begin: {why}"));
     }
 }
