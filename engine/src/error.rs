@@ -67,6 +67,12 @@ impl ErrorKind {
         matches!(self, Self::Corrupt | Self::InvalidInput | Self::NotFound | Self::Unsupported)
     }
 
+    /// Whether the same may be taken later: the store says no now, or does not know whether it said yes.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(self, Self::Indeterminate | Self::Full | Self::Unavailable | Self::Busy | Self::Io)
+    }
+
     /// The stable word for this kind, for JSON and logs.
     #[must_use]
     pub const fn code(&self) -> &'static str {

@@ -204,6 +204,32 @@ fn taken_is_taken() {
     server.end();
 }
 
+/// Goal: what was answered 2xx is there, whatever becomes of the server in the next moment, and ends once. Method: a kill
+/// with each answer, and a server afterwards.
+#[test]
+fn a_kill_behind_the_answer() {
+    let home = Home::new();
+    configure_agents(&home, &[("main", &["say=done"])]);
+    for key in ["k1", "k2", "k3"] {
+        let taker = server(&home, &[]);
+        let body = json!({ "text": key, "channel": "telegram", "chat_id": key, "wait": false });
+        let taken = call(&taker, Some(key), &body);
+        taker.kill();
+        assert_eq!(taken.status, 202, "{taken:?}");
+        let log = events(&home, "turn");
+        assert!(log.iter().any(|turn| turn["data"]["content"] == key), "{key}: {log:?}");
+    }
+    let server = server(&home, &[]);
+    for key in ["k1", "k2", "k3"] {
+        let body = json!({ "text": key, "channel": "telegram", "chat_id": key });
+        let told = call(&server, Some(key), &body).ok();
+        assert_eq!(told["repeated"], true, "{told}");
+    }
+    server.end();
+    assert_eq!(events(&home, "run.requested").len(), 3);
+    assert_eq!(events(&home, "run.finished").len(), 3);
+}
+
 /// Goal: a call that waits too long hears so and asks again; a reply that asks for silence says nothing; a run that fails is
 /// told as one. Method: agents that wait, keep still and fail.
 #[test]

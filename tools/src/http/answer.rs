@@ -60,12 +60,8 @@ const fn status_of(kind: &ErrorKind) -> StatusCode {
         | ErrorKind::Ambiguous => StatusCode::CONFLICT,
         ErrorKind::HistoryChanged => StatusCode::GONE,
         ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        ErrorKind::Full
-        | ErrorKind::Unavailable
-        | ErrorKind::Busy
-        | ErrorKind::Indeterminate
-        | ErrorKind::Io
-        | ErrorKind::ReadOnly => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::ReadOnly => StatusCode::SERVICE_UNAVAILABLE,
+        kind if kind.may_pass() => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -9,9 +9,9 @@ use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 
-use super::answer::told;
+use super::answer::{Refusal, told};
 use super::settings::HttpSettings;
 use super::tokens::Tokens;
 use crate::calls::Calls;
@@ -117,9 +117,7 @@ pub(super) async fn identify(
             next.run(request).await
         }
         Err(error) if *error.kind() == ErrorKind::Refused => told(StatusCode::UNAUTHORIZED, &error),
-        Err(error) => {
-            axum::response::IntoResponse::into_response(super::answer::Refusal::from(error))
-        }
+        Err(error) => Refusal::from(error).into_response(),
     }
 }
 

@@ -94,16 +94,18 @@ impl Hook {
 
     /// Whether a call that may be let in is.
     fn admits(&self, how: Admission, headers: &HeaderMap, body: &[u8], now: Timestamp) -> bool {
+        if how == Admission::ByToken {
+            return true;
+        }
         let (Some(secret), Some(id), Some(timestamp), Some(signatures)) = (
             &self.secret,
             named(headers, "webhook-id"),
             named(headers, "webhook-timestamp"),
             named(headers, "webhook-signature"),
         ) else {
-            return how == Admission::ByToken;
+            return false;
         };
-        let signed = Signed { id, timestamp, signatures, body };
-        how == Admission::ByToken || secret.has_signed(&signed, now)
+        secret.has_signed(&Signed { id, timestamp, signatures, body }, now)
     }
 }
 

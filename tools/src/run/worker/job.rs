@@ -20,7 +20,7 @@ use super::super::prompt::{Ready, ready};
 use super::super::runner::{Heard, Stop};
 use super::super::spec::AgentSpec;
 use super::shift::{Done, Shift};
-use super::{Worker, blocking, may_be_taken_later, turns, was_not_taken};
+use super::{Worker, blocking, turns, was_not_taken};
 
 /// A token, and its hash.
 pub(super) fn token() -> (String, String) {
@@ -154,7 +154,7 @@ impl Worker {
             let (engine, run) = (self.engine.clone(), Arc::clone(run));
             blocking(move || before_the_end(&engine, &run))
         };
-        self.again(may_be_taken_later, read).await
+        self.again(ErrorKind::may_pass, read).await
     }
 
     /// Records the first of very many turns ahead of the batch that ends the run.

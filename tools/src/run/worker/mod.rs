@@ -81,17 +81,6 @@ const ASK_AGAIN: [Duration; 4] = [
 const BEGINS_ANEW: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(10)];
 
-const fn may_be_taken_later(kind: &ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::Indeterminate
-            | ErrorKind::Full
-            | ErrorKind::Unavailable
-            | ErrorKind::Busy
-            | ErrorKind::Io
-    )
-}
-
 /// How long a store is waited for that had said no so many times before; not at all if that was enough.
 fn wait_after(failed: usize, stays: bool) -> Option<Duration> {
     let last = ASK_AGAIN.last().filter(|_| stays);
@@ -100,7 +89,7 @@ fn wait_after(failed: usize, stays: bool) -> Option<Duration> {
 
 /// Whether an append that failed so was certainly not taken, and may be later.
 const fn was_not_taken(kind: &ErrorKind) -> bool {
-    may_be_taken_later(kind) && !matches!(kind, ErrorKind::Indeterminate)
+    kind.may_pass() && !matches!(kind, ErrorKind::Indeterminate)
 }
 
 impl Worker {
@@ -181,7 +170,7 @@ impl Worker {
         keys: Vec<StreamName>,
         rule: impl FnMut(&Stage<'_>, &mut Batch<'_>) -> Result<T> + Clone + Send + 'static,
     ) -> Result<T> {
-        self.again(may_be_taken_later, move || self.decide(keys.clone(), rule.clone())).await
+        self.again(ErrorKind::may_pass, move || self.decide(keys.clone(), rule.clone())).await
     }
 
     /// Asks until the answer is another than one of these errors: as long as it takes if this worker stays, else a few times.

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use super::super::runner::Stop;
 use super::recovery::Lost;
-use super::{Until, Worker, blocking, job, may_be_taken_later};
+use super::{Until, Worker, blocking, job};
 
 /// So often a worker looks, whether anything woke it or not.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -100,7 +100,7 @@ impl Shift<'_> {
                 Err(error) => {
                     let leaves = self.until != Until::Stopped || *self.stop.borrow();
                     let enough = leaves && failed >= REST.len();
-                    if enough || !may_be_taken_later(error.kind()) {
+                    if enough || !error.kind().may_pass() {
                         return Err(error);
                     }
                     self.worker.tell(&error);
